@@ -1,0 +1,38 @@
+# Two commands for a fresh clone: `make demo` and `make test`. Each makes .venv and installs
+# what it needs, from the versions pinned in constraints.txt, the first time it runs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test test-all lint format bench clean
+
+demo: $(READY)
+	$(BIN)/forewise demo
+
+test: lint
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest -n 2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(BIN)/forewise bench solver
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,35 @@
+"""The errors forewise raises on purpose, all under one base class.
+
+Every message says what was expected, what came, and what to do. This module imports
+nothing from forewise.
+"""
+
+from __future__ import annotations
+
+
+class ForewiseError(Exception):
+    """Base of every error that forewise raises on purpose."""
+
+
+class InvalidInputError(ForewiseError, ValueError):
+    """An argument has the wrong shape, type or value; the message names the argument."""
+
+
+class UnsupportedProblemError(ForewiseError, TypeError):
+    """A solver was given a problem that it cannot solve; the message names one that can."""
+
+
+class SolveError(ForewiseError, RuntimeError):
+    """At least one context of a batch has no optimal decision.
+
+    The whole batch's result is kept: ``error.solution`` is the same object that
+    ``on_failure="return"`` would have returned.
+    """
+
+    def __init__(self, message: str, solution: object) -> None:
+        super().__init__(message)
+        self.solution = solution
+
+
+class MissingDependencyError(ForewiseError, ImportError):
+    """An optional package is needed; the message says how to install it."""

@@ -1,0 +1,13 @@
+"""WHAT is decided: problems, and the scenario program they are brought into.
+
+Knows no solver and no learning. `base` is the contract, `program` the common form; every
+other module is one problem.
+"""
+
+from forewise.problems.base import Problem
+from forewise.problems.newsvendor import Newsvendor
+from forewise.problems.portfolio import Portfolio
+from forewise.problems.program import ScenarioProgram
+from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
+
+__all__ = ["Newsvendor", "Portfolio", "Problem", "QuadraticNewsvendor", "ScenarioProgram"]

@@ -1,0 +1,84 @@
+"""The contract of a problem: what is decided, what it costs, and its stochastic program.
+
+May import: exceptions, arguments, scenarios. To add a problem: a frozen dataclass with the
+methods below, checked in its `__init__`; export it; add it to the list in the tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+
+from forewise.arguments import as_tensor
+from forewise.exceptions import InvalidInputError
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+
+
+class Problem(ABC):
+    """What is decided before the outcome is seen, and what it costs when it is.
+
+    A problem knows no solver and no learning. It may be given tensors that require gradients
+    as its data; they get them.
+    """
+
+    @property
+    @abstractmethod
+    def n_outcomes(self) -> int | None:
+        """Number of outcomes the cost depends on; None if any number will do."""
+
+    @abstractmethod
+    def n_decisions(self, n_outcomes: int) -> int:
+        """Number of decisions, given the number of outcomes."""
+
+    @abstractmethod
+    def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        """Cost of checked, broadcastable tensors; called by `cost`."""
+
+    @abstractmethod
+    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """Program of checked scenarios; called by `program`."""
+
+    def cost(self, decision: Any, outcome: Any) -> torch.Tensor:
+        """Cost of each decision when its outcome is seen, differentiable in both.
+
+        Parameters
+        ----------
+        decision : array or tensor (n_contexts, n_decisions)
+        outcome : array or tensor (n_contexts, n_outcomes)
+
+        Returns
+        -------
+        tensor (n_contexts,)
+        """
+        decision, outcome = as_tensor("decision", decision), as_tensor("outcome", outcome)
+        if outcome.ndim != 2:
+            raise InvalidInputError(
+                "outcome must have shape (n_contexts, n_outcomes), but has shape "
+                f"{tuple(outcome.shape)}"
+            )
+        self._check_width("outcome", outcome.shape[1])
+        wanted = (outcome.shape[0], self.n_decisions(outcome.shape[1]))
+        if decision.shape != wanted:
+            raise InvalidInputError(
+                f"decision must have shape (n_contexts, n_decisions) = {wanted}, but has shape "
+                f"{tuple(decision.shape)}"
+            )
+        return self._cost(decision, outcome)
+
+    def program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """The stochastic program of the scenarios: minimise the weighted mean cost.
+
+        Its first `n_decisions` first-stage variables are the decision.
+        """
+        self._check_width("scenarios", scenarios.n_outcomes)
+        return self._program(scenarios)
+
+    def _check_width(self, name: str, width: int) -> None:
+        if self.n_outcomes is not None and width != self.n_outcomes:
+            raise InvalidInputError(
+                f"{name} must have {self.n_outcomes} outcome(s) for this "
+                f"{type(self).__name__}, but has {width}"
+            )

@@ -1,0 +1,103 @@
+"""The classical newsvendor: order before demand is seen, pay for what is short or left over.
+
+May import: exceptions, arguments, scenarios, and its siblings below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from forewise.arguments import as_vector, require_nonnegative
+from forewise.exceptions import InvalidInputError
+from forewise.problems.base import Problem
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Newsvendor(Problem):
+    """Order quantities of independent items, with a price for shortage and for excess.
+
+        cost(z, y) = Σ_i shortage_i (y_i − z_i)₊ + excess_i (z_i − y_i)₊,    z ≥ 0
+
+    Prefer it where items do not share a resource: the decision is then a quantile of each
+    item's demand, at the level shortage / (shortage + excess), and needs no optimiser.
+
+    Parameters
+    ----------
+    shortage, excess : float or array (n_items,)
+        Cost of a unit too few and of a unit too many, at least 0 and not both 0. Two scalars
+        serve any number of items.
+    """
+
+    shortage: torch.Tensor
+    excess: torch.Tensor
+    n_items: int | None
+
+    def __init__(self, shortage: Any, excess: Any) -> None:
+        shortage = require_nonnegative("shortage", as_vector("shortage", shortage))
+        excess = require_nonnegative("excess", as_vector("excess", excess))
+        lengths = sorted({len(shortage), len(excess)})
+        if len(lengths) == 2 and lengths[0] != 1:
+            raise InvalidInputError(
+                f"shortage and excess must be for the same items, but have {len(shortage)} and "
+                f"{len(excess)} entries"
+            )
+        if (shortage + excess <= 0).any():
+            raise InvalidInputError(
+                "shortage + excess must be positive for every item, but is 0: an item that "
+                "costs nothing has no best order"
+            )
+        object.__setattr__(self, "shortage", shortage)
+        object.__setattr__(self, "excess", excess)
+        object.__setattr__(self, "n_items", None if lengths[-1] == 1 else lengths[-1])
+
+    @property
+    def n_outcomes(self) -> int | None:
+        """Number of items, or None where two scalars serve any number."""
+        return self.n_items
+
+    def n_decisions(self, n_outcomes: int) -> int:
+        """One order per item."""
+        return n_outcomes
+
+    @property
+    def level(self) -> torch.Tensor:
+        """Level of the optimal quantile, ``(n_items | 1,)``."""
+        return self.shortage / (self.shortage + self.excess)
+
+    def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)
+        return (self.shortage.to(short) * short + self.excess.to(over) * over).sum(-1)
+
+    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        demand = scenarios.values
+        n = scenarios.n_outcomes
+        costs = torch.cat([self.shortage.expand(n), self.excess.expand(n)]).to(demand.device)
+        eye = torch.eye(n, dtype=costs.dtype, device=costs.device)
+        return ScenarioProgram(
+            weights=scenarios.weights,
+            q=costs.new_zeros(1, n),
+            G=-eye[None],
+            h=costs.new_zeros(1, n),
+            d=costs[None, None],
+            **shortage_and_excess(demand, eye),
+        )
+
+
+def shortage_and_excess(demand: torch.Tensor, eye: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The scenario rows that make u_j = (shortage, excess) of the order z.
+
+    y_j − z ≤ shortage_j,  z − y_j ≤ excess_j,  0 ≤ shortage_j,  0 ≤ excess_j.
+    """
+    n = len(eye)
+    recourse = torch.eye(2 * n, dtype=eye.dtype, device=eye.device)
+    demand = demand.to(eye.dtype)
+    return {
+        "T": torch.cat([-eye, eye])[None, None],
+        "W": -torch.cat([recourse, recourse])[None, None],
+        "r": torch.cat([-demand, demand, demand.new_zeros(*demand.shape[:2], 2 * n)], dim=-1),
+    }

@@ -1,0 +1,107 @@
+"""The paper's portfolio problem (POP): the least expected loss for a required return.
+
+May import: exceptions, arguments, scenarios, and its siblings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from forewise.arguments import as_scalar, as_vector
+from forewise.exceptions import InvalidInputError
+from forewise.problems.base import Problem
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Portfolio(Problem):
+    """Holdings with the least expected loss beyond zero.
+
+        cost(z, y) = (−y'z)₊    subject to    expected_return'z ≥ minimum_return,
+                                lower ≤ z ≤ upper,  and  Σ z = budget if there is one
+
+    Where several portfolios have the same least loss (often 0), the interior-point solver
+    gives the analytic centre of them all, and a simplex-like one gives a corner.
+
+    Parameters
+    ----------
+    expected_return : array (n_assets,)
+    minimum_return : float
+    budget : float, optional
+        What the holdings sum to. By default they sum to whatever the return asks for.
+    upper : float or array (n_assets,), optional
+        Largest holding of each asset; none by default.
+    lower : float or array (n_assets,)
+        Smallest holding of each asset; negative for short sales.
+    """
+
+    expected_return: torch.Tensor
+    minimum_return: torch.Tensor
+    budget: torch.Tensor | None
+    upper: torch.Tensor | None
+    lower: torch.Tensor
+
+    def __init__(
+        self,
+        expected_return: Any,
+        minimum_return: Any,
+        budget: Any = None,
+        upper: Any = None,
+        lower: Any = 0.0,
+    ) -> None:
+        expected = as_vector("expected_return", expected_return)
+        n = len(expected)
+        low = as_vector("lower", lower, n)
+        high = None if upper is None else as_vector("upper", upper, n)
+        if high is not None and (low > high).any():
+            asset = int((low > high).nonzero()[0])
+            raise InvalidInputError(
+                f"lower must not exceed upper, but for asset {asset} lower is "
+                f"{low[asset].item():g} and upper {high[asset].item():g}"
+            )
+        object.__setattr__(self, "expected_return", expected)
+        object.__setattr__(self, "minimum_return", as_scalar("minimum_return", minimum_return))
+        object.__setattr__(self, "budget", None if budget is None else as_scalar("budget", budget))
+        object.__setattr__(self, "upper", high)
+        object.__setattr__(self, "lower", low)
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of assets."""
+        return len(self.expected_return)
+
+    def n_decisions(self, n_outcomes: int) -> int:
+        """One holding per asset."""
+        return n_outcomes
+
+    def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        return (-(outcome * decision).sum(-1)).clamp_min(0)
+
+    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        returns = scenarios.values.to(self.lower.dtype)
+        device = returns.device
+        n = self.n_outcomes
+        eye = torch.eye(n, dtype=returns.dtype, device=device)
+        G = torch.cat([-eye, -self.expected_return.to(device)[None]])
+        h = torch.cat([-self.lower, -self.minimum_return[None]]).to(device)
+        if self.upper is not None:
+            G, h = torch.cat([G, eye]), torch.cat([h, self.upper.to(device)])
+        budget = {}
+        if self.budget is not None:
+            budget = {"E": returns.new_ones(1, 1, n), "e": self.budget.to(device)[None, None]}
+        # u_j is the loss of scenario j: −y_j'z ≤ u_j and 0 ≤ u_j.
+        return ScenarioProgram(
+            weights=scenarios.weights,
+            q=returns.new_zeros(1, n),
+            G=G[None],
+            h=h[None],
+            d=returns.new_ones(1, 1, 1),
+            T=-returns[:, :, None, :],
+            W=-returns.new_ones(1, 1, 2, 1),
+            r=returns.new_zeros(1, 1, 2),
+            **budget,
+        )

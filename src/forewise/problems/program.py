@@ -1,0 +1,223 @@
+"""ScenarioProgram: the one form that every linear or quadratic problem is brought into.
+
+The legend, used in every file that does the algebra (B contexts, M scenarios):
+
+    min   ½ z'P z + q'z + Σ_j w_j ( ½ u_j'D_j u_j + d_j'u_j ) + c
+    s.t.  G z ≤ h                                 λ   first-stage inequalities
+          E z = e                                 ν   first-stage equalities
+          T_j z + W_j u_j ≤ r_j                   λ_j scenario inequalities
+          F_j z + V_j u_j = s_j                   ν_j scenario equalities
+
+Stationarity, with nonnegative λ:  ∇cost + A'λ + E'ν = 0.
+
+May import: exceptions, arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from forewise.arguments import WORKING_DTYPE, as_finite, as_tensor
+from forewise.exceptions import InvalidInputError
+
+# Block -> the sizes of its trailing dimensions, by name: z and u are the variables, g and e
+# the first-stage rows, t the scenario rows that touch z, r all scenario inequalities, s the
+# scenario equalities.
+_FIRST_STAGE = {"q": "z", "P": "zz", "G": "gz", "h": "g", "E": "ez", "e": "e", "c": ""}
+_RECOURSE = {"d": "u", "D": "uu", "T": "tz", "W": "ru", "r": "r", "F": "sz", "V": "su", "s": "s"}
+BLOCKS = {**_FIRST_STAGE, **_RECOURSE}
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ScenarioProgram:
+    """A batch of two-stage programs, one per context (the module's docstring is the legend).
+
+    A block that is the same for all contexts, or for all scenarios, is given once with a
+    leading dimension of size 1: solvers see the sharing and use it, and its gradient is the
+    sum over what shares it. A block that is left out is absent.
+
+    Parameters
+    ----------
+    weights : tensor (n_contexts, n_scenarios)
+        Nonnegative, summing to one in each context. Zero: the scenario is not there.
+    q : tensor (n_contexts | 1, n_z)
+    P : tensor (n_contexts | 1, n_z, n_z)
+    G, h : tensors (n_contexts | 1, n_rows, n_z), (n_contexts | 1, n_rows)
+    E, e : tensors (n_contexts | 1, n_rows, n_z), (n_contexts | 1, n_rows)
+    D, d : tensors (n_contexts | 1, n_scenarios | 1, n_u, n_u), (..., n_u)
+    T, W, r : tensors (n_contexts | 1, n_scenarios | 1, n_rows, n_z), (..., n_u), (..., n_rows)
+        `T` may have fewer rows than `W`: the rows that it lacks, at the end, do not touch the
+        decision (bounds on the recourse are the usual ones).
+    F, V, s : tensors, as `T`, `W`, `r`; `F` has as many rows as `V`.
+    c : tensor (n_contexts | 1,)
+        Constant part of the cost.
+    """
+
+    weights: torch.Tensor
+    q: torch.Tensor
+    P: torch.Tensor
+    G: torch.Tensor
+    h: torch.Tensor
+    E: torch.Tensor
+    e: torch.Tensor
+    c: torch.Tensor
+    d: torch.Tensor
+    D: torch.Tensor
+    T: torch.Tensor
+    W: torch.Tensor
+    r: torch.Tensor
+    F: torch.Tensor
+    V: torch.Tensor
+    s: torch.Tensor
+
+    def __init__(self, weights: Any, q: Any, **blocks: Any) -> None:
+        unknown = sorted(set(blocks) - set(BLOCKS))
+        if unknown:
+            raise InvalidInputError(
+                f"a scenario program has no block named {', '.join(unknown)}; "
+                f"its blocks are {', '.join(BLOCKS)}"
+            )
+        weights = _checked_weights(weights)
+        given = {
+            name: as_tensor(name, block).to(WORKING_DTYPE)
+            for name, block in {"q": q, **blocks}.items()
+            if block is not None
+        }
+        sizes = _sizes(given, tuple(weights.shape))
+        for name in BLOCKS:
+            if name not in given:
+                shape = [1, 1] if name in _RECOURSE else [1]
+                shape += [sizes[letter] for letter in BLOCKS[name]]
+                given[name] = torch.zeros(shape, dtype=WORKING_DTYPE, device=weights.device)
+        for name in ("P", "D"):
+            _require_symmetric(name, given[name])
+        self._fill({"weights": weights, **given})
+
+    def _fill(self, tensors: dict[str, torch.Tensor]) -> None:
+        for name, tensor in tensors.items():
+            object.__setattr__(self, name, tensor)
+
+    def map(self, change: Callable[[str, torch.Tensor], torch.Tensor]) -> ScenarioProgram:
+        """A program with `change(name, tensor)` in the place of every tensor, unchecked."""
+        program = object.__new__(ScenarioProgram)
+        program._fill({name: change(name, getattr(self, name)) for name in ("weights", *BLOCKS)})
+        return program
+
+    def take(self, contexts: slice | torch.Tensor) -> ScenarioProgram:
+        """The programs of some contexts; what is shared stays shared."""
+        return self.map(lambda _, block: block if block.shape[0] == 1 else block[contexts])
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of contexts."""
+        return self.weights.shape[0]
+
+    @property
+    def n_scenarios(self) -> int:
+        """Number of scenarios of each context."""
+        return self.weights.shape[1]
+
+    @property
+    def n_decisions(self) -> int:
+        """Number of first-stage variables z."""
+        return self.q.shape[-1]
+
+    @property
+    def n_recourse(self) -> int:
+        """Number of variables u_j of each scenario."""
+        return self.d.shape[-1]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether no context has a quadratic cost."""
+        return not (self.P.any() or self.D.any())
+
+    def first_stage_cost(self, z: torch.Tensor) -> torch.Tensor:
+        """½ z'P z + q'z + c of each context: ``(n_contexts,)`` from ``(n_contexts, n_z)``."""
+        return (z * (0.5 * apply(self.P, z) + self.q)).sum(-1) + self.c
+
+    def recourse_cost(self, u: torch.Tensor) -> torch.Tensor:
+        """½ u_j'D_j u_j + d_j'u_j, unweighted: ``(B, M)`` from ``(B, M, n_u)``."""
+        return (u * (0.5 * apply(self.D, u) + self.d)).sum(-1)
+
+    def objective(self, z: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+        """Cost of a decision and its recourse in each context, ``(n_contexts,)``."""
+        return self.first_stage_cost(z) + (self.weights * self.recourse_cost(u)).sum(-1)
+
+
+def apply(block: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    """Block times vector, over broadcast leading dimensions: ``(..., r, c), (..., c)``."""
+    if block.shape[:-2].numel() == 1:
+        # One matrix for all: a single product, instead of one small product per scenario.
+        return vector @ block.reshape(block.shape[-2:]).mT
+    return (block @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+def apply_transposed(block: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    """Transposed block times vector: ``(..., r, c), (..., r)`` to ``(..., c)``."""
+    return apply(block.mT, vector)
+
+
+def _checked_weights(weights: Any) -> torch.Tensor:
+    weights = as_finite("weights", weights)
+    if weights.ndim != 2 or 0 in weights.shape:
+        raise InvalidInputError(
+            "weights must have shape (n_contexts, n_scenarios), both at least 1, but has shape "
+            f"{tuple(weights.shape)}"
+        )
+    total = weights.sum(-1)
+    if (weights < 0).any() or (total == 0).any():
+        raise InvalidInputError(
+            "weights must be at least 0 and not all zero in any context, but the smallest is "
+            f"{weights.min().item():g} and the smallest sum {total.min().item():g}"
+        )
+    return weights
+
+
+def _sizes(given: dict[str, torch.Tensor], lead: tuple[int, int]) -> dict[str, int]:
+    """Read the sizes off the blocks that are there, and check that all agree."""
+    sizes: dict[str, int] = {}
+    source: dict[str, str] = {}
+    for name, block in given.items():
+        letters = BLOCKS[name]
+        leading = lead if name in _RECOURSE else lead[:1]
+        if block.ndim != len(leading) + len(letters):
+            raise InvalidInputError(
+                f"{name} must have {len(leading) + len(letters)} dimensions, "
+                f"but has shape {tuple(block.shape)}"
+            )
+        for size, wanted in zip(block.shape, leading, strict=False):
+            if size not in (1, wanted):
+                raise InvalidInputError(
+                    f"{name} must start with (n_contexts, n_scenarios) = {lead} or with 1 where "
+                    f"it is shared, but has shape {tuple(block.shape)}"
+                )
+        for letter, size in zip(letters, block.shape[len(leading) :], strict=True):
+            if sizes.setdefault(letter, size) != size:
+                raise InvalidInputError(
+                    f"{name} has shape {tuple(block.shape)}, but {source[letter]} says that its "
+                    f"dimension '{letter}' is {sizes[letter]}"
+                )
+            source.setdefault(letter, name)
+    for matrix, vector in (("G", "h"), ("E", "e"), ("W", "r"), ("V", "s")):
+        if (matrix in given) != (vector in given) and (given.get(matrix, given.get(vector))).numel():
+            raise InvalidInputError(f"{matrix} and {vector} must be given together")
+    sizes.setdefault("t", 0)
+    for letter in "ugers":
+        sizes.setdefault(letter, 0)
+    if sizes["t"] > sizes["r"]:
+        raise InvalidInputError(
+            f"T has {sizes['t']} rows, but W and r only {sizes['r']}: give W a row of zeros for "
+            "a row that touches the decision alone"
+        )
+    return sizes
+
+
+def _require_symmetric(name: str, block: torch.Tensor) -> None:
+    block = block.detach()
+    if block.numel() and ((block - block.mT).abs() > 1e-10 * (1 + block.abs())).any():
+        raise InvalidInputError(f"{name} must be symmetric, but differs from its transpose")

@@ -1,0 +1,170 @@
+"""The paper's constrained newsvendor with quadratic costs (NVQP).
+
+May import: exceptions, arguments, scenarios, and its siblings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from forewise.arguments import (
+    as_finite,
+    as_quadratic,
+    as_scalar,
+    as_vector,
+    require_nonnegative,
+)
+from forewise.exceptions import InvalidInputError
+from forewise.problems.base import Problem
+from forewise.problems.newsvendor import shortage_and_excess
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class QuadraticNewsvendor(Problem):
+    """Orders of several items that share a budget, with quadratic costs.
+
+        cost(z, y) = z'Q z + c'z + (y−z)₊'Q_s (y−z)₊ + c_s'(y−z)₊
+                                 + (z−y)₊'Q_e (z−y)₊ + c_e'(z−y)₊
+        subject to z ≥ 0 and price'z ≤ budget
+
+    There is no factor ½, as in the paper. Prefer vectors to diagonal matrices: they are the
+    diagonals, and with all three the items touch each other through the budget alone, which
+    has an exact solution that is much faster than any program.
+
+    With negative entries off the diagonal of `shortage_quadratic` or `excess_quadratic` the
+    program is the paper's Appendix B, which may count more shortage or excess than there is
+    where that is cheaper; it equals the cost above while the marginal costs 2 Q_s s + c_s and
+    2 Q_e e + c_e stay nonnegative.
+
+    Parameters
+    ----------
+    quadratic, shortage_quadratic, excess_quadratic : float, array (n_items,) or (n_items, n_items)
+        Q, Q_s and Q_e: a diagonal, or a symmetric positive semidefinite matrix.
+    linear, shortage, excess : float or array (n_items,)
+        c (any sign), c_s and c_e (at least 0).
+    price, budget : array (n_items,) and float, optional
+        Unit prices, and what may be spent. Both or neither.
+    """
+
+    quadratic: torch.Tensor
+    linear: torch.Tensor
+    shortage_quadratic: torch.Tensor
+    shortage: torch.Tensor
+    excess_quadratic: torch.Tensor
+    excess: torch.Tensor
+    price: torch.Tensor | None
+    budget: torch.Tensor | None
+    n_items: int
+
+    def __init__(
+        self,
+        quadratic: Any,
+        linear: Any,
+        shortage_quadratic: Any,
+        shortage: Any,
+        excess_quadratic: Any,
+        excess: Any,
+        price: Any = None,
+        budget: Any = None,
+    ) -> None:
+        linear_terms = {"linear": linear, "shortage": shortage, "excess": excess}
+        quadratic_terms = {
+            "quadratic": quadratic,
+            "shortage_quadratic": shortage_quadratic,
+            "excess_quadratic": excess_quadratic,
+        }
+        if (price is None) != (budget is None):
+            raise InvalidInputError("price and budget must be given together, but one is missing")
+        priced = {} if price is None else {"price": price}
+        # The number of items is that of the longest argument; scalars fit any number.
+        everything = {**linear_terms, **quadratic_terms, **priced}
+        tensors = {name: as_finite(name, value) for name, value in everything.items()}
+        n = max(tensor.shape[-1] for tensor in tensors.values() if tensor.ndim) if any(
+            tensor.ndim for tensor in tensors.values()
+        ) else 1
+        fields: dict[str, Any] = {"n_items": n, "price": None, "budget": None}
+        for name in quadratic_terms:
+            fields[name] = as_quadratic(name, tensors[name], n)
+        for name in (*linear_terms, *priced):
+            fields[name] = as_vector(name, tensors[name], n)
+        require_nonnegative("shortage", fields["shortage"])
+        require_nonnegative("excess", fields["excess"])
+        if (fields["shortage"] + fields["excess"] <= 0).any() and not _all_curved(fields):
+            raise InvalidInputError(
+                "shortage + excess must be positive for every item whose costs are not quadratic, "
+                "but is 0"
+            )
+        if budget is not None:
+            fields["budget"] = as_scalar("budget", budget)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of items."""
+        return self.n_items
+
+    def n_decisions(self, n_outcomes: int) -> int:
+        """One order per item."""
+        return n_outcomes
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether the items touch each other through the budget alone."""
+        terms = (self.quadratic, self.shortage_quadratic, self.excess_quadratic)
+        return all(term.ndim == 1 for term in terms)
+
+    def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)
+        return (
+            _quadratic_and_linear(decision, self.quadratic, self.linear)
+            + _quadratic_and_linear(short, self.shortage_quadratic, self.shortage)
+            + _quadratic_and_linear(over, self.excess_quadratic, self.excess)
+        )
+
+    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        device = scenarios.values.device
+        n = self.n_items
+        eye = torch.eye(n, dtype=self.linear.dtype, device=device)
+        G, h = -eye, eye.new_zeros(n)
+        if self.price is not None and self.budget is not None:
+            G = torch.cat([G, self.price.to(device)[None]])
+            h = torch.cat([h, self.budget.to(device)[None]])
+        halves = [_as_matrix(self.shortage_quadratic), _as_matrix(self.excess_quadratic)]
+        return ScenarioProgram(
+            weights=scenarios.weights,
+            P=2 * _as_matrix(self.quadratic).to(device)[None],
+            q=self.linear.to(device)[None],
+            G=G[None],
+            h=h[None],
+            D=2 * torch.block_diag(*halves).to(device)[None, None],
+            d=torch.cat([self.shortage, self.excess]).to(device)[None, None],
+            **shortage_and_excess(scenarios.values, eye),
+        )
+
+
+def _all_curved(fields: dict[str, Any]) -> bool:
+    diagonals = [
+        term if term.ndim == 1 else term.diagonal()
+        for term in (fields[f"{part}quadratic"] for part in ("", "shortage_", "excess_"))
+    ]
+    flat = fields["shortage"] + fields["excess"] <= 0
+    return bool((diagonals[0] + torch.minimum(diagonals[1], diagonals[2]))[flat].gt(0).all())
+
+
+def _as_matrix(term: torch.Tensor) -> torch.Tensor:
+    return torch.diag(term) if term.ndim == 1 else term
+
+
+def _quadratic_and_linear(
+    amount: torch.Tensor, quadratic: torch.Tensor, linear: torch.Tensor
+) -> torch.Tensor:
+    """amount'Q amount + c'amount of each context."""
+    quadratic, linear = quadratic.to(amount), linear.to(amount)
+    curved = amount * quadratic if quadratic.ndim == 1 else amount @ quadratic
+    return (amount * (curved + linear)).sum(-1)

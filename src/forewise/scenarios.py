@@ -1,0 +1,106 @@
+"""Scenarios: draws of the outcome, optionally weighted, for a batch of contexts.
+
+May import: exceptions, arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from forewise.arguments import WORKING_DTYPE, as_finite, as_tensor
+from forewise.exceptions import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class Scenarios:
+    """Possible outcomes of each context, with the weight of each.
+
+    A value that is NaN or infinite is let through here and marks its own context as
+    ``Status.INVALID`` when the scenarios are solved, so that one bad row of a large batch
+    does not take the others with it.
+
+    Parameters
+    ----------
+    values : array or tensor (n_contexts, n_scenarios, n_outcomes)
+        The draws. Floating-point precision, device and gradients are kept.
+    weights : array or tensor (n_contexts, n_scenarios) or (n_scenarios,), optional
+        Nonnegative, not all zero in any context; they are scaled to sum to one. A scenario of
+        weight zero cannot happen: it neither costs nor constrains. Equal weights by default.
+
+    Examples
+    --------
+    >>> scenarios = Scenarios([[[3.0], [5.0]]], weights=[[1.0, 3.0]])
+    >>> scenarios.weights
+    tensor([[0.2500, 0.7500]], dtype=torch.float64)
+    """
+
+    values: torch.Tensor
+    weights: torch.Tensor
+    equally_weighted: bool
+
+    def __init__(self, values: Any, weights: Any = None) -> None:
+        values = as_tensor("values", values)
+        if values.ndim != 3 or 0 in values.shape:
+            raise InvalidInputError(
+                "values must have shape (n_contexts, n_scenarios, n_outcomes), all at least 1, "
+                f"but has shape {tuple(values.shape)}"
+            )
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "weights", _normalised_weights(weights, values))
+        object.__setattr__(self, "equally_weighted", weights is None)
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of contexts."""
+        return self.values.shape[0]
+
+    @property
+    def n_scenarios(self) -> int:
+        """Number of scenarios of each context."""
+        return self.values.shape[1]
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of uncertain quantities."""
+        return self.values.shape[2]
+
+    def __getitem__(self, contexts: slice | torch.Tensor) -> Scenarios:
+        """The scenarios of some contexts, weights as they are."""
+        part = object.__new__(Scenarios)
+        object.__setattr__(part, "values", self.values[contexts])
+        object.__setattr__(part, "weights", self.weights[contexts])
+        object.__setattr__(part, "equally_weighted", self.equally_weighted)
+        return part
+
+    def __repr__(self) -> str:
+        weighted = "equal weights" if self.equally_weighted else "weighted"
+        return (
+            f"Scenarios(n_contexts={self.n_contexts}, n_scenarios={self.n_scenarios}, "
+            f"n_outcomes={self.n_outcomes}, {weighted}, {self.values.dtype})"
+        )
+
+
+def _normalised_weights(weights: Any, values: torch.Tensor) -> torch.Tensor:
+    shape = values.shape[:2]
+    if weights is None:
+        return torch.full((), 1 / shape[1], dtype=WORKING_DTYPE, device=values.device).expand(shape)
+    weights = as_finite("weights", weights).to(values.device)
+    if weights.shape not in (shape, shape[1:]):
+        raise InvalidInputError(
+            f"weights must have shape (n_contexts, n_scenarios) = {tuple(shape)} or "
+            f"(n_scenarios,) = ({shape[1]},), but has shape {tuple(weights.shape)}"
+        )
+    if (weights < 0).any():
+        raise InvalidInputError(
+            f"weights must be at least 0, but the smallest is {weights.min().item():g}"
+        )
+    total = weights.sum(-1, keepdim=True)
+    if (total == 0).any():
+        raise InvalidInputError(
+            "weights must not all be zero, but they are in "
+            + ("the only row" if weights.ndim == 1 else f"{int((total == 0).sum())} context(s)")
+        )
+    return (weights / total).expand(shape)
