@@ -1,0 +1,14 @@
+"""forewise measured against its peers, on the same programs, to the same accuracy.
+
+    instances, lifted < peers < accuracy, results < measure, growth < bars < tables, plot
+        < report < runner
+
+`plan` says what is measured, `runner` measures it. To add a peer, see `peers.base`; to add an
+instance, see `instances`.
+"""
+
+from forewise.bench.peers import default_peers
+from forewise.bench.results import Measurement, Results
+from forewise.bench.runner import run_solver_bench
+
+__all__ = ["Measurement", "Results", "default_peers", "run_solver_bench"]

@@ -1,0 +1,30 @@
+"""HOW a program is solved, and differentiated.
+
+`auto` has the verbs and `base` the contract. `interior_point` is the general solver, on the
+compiled loops of `kernels`; `closed_form` has the exact special ones, `reference` the trusted
+slow one. `differentiation` makes solutions differentiable, `optimality` checks them against the
+raw data, `diagnosis` proves that there is none.
+"""
+
+from forewise.solvers.auto import AutoSolver, solve, solve_program
+from forewise.solvers.base import ProgramSolver, Solver
+from forewise.solvers.closed_form import DualSearch, WeightedQuantile
+from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.reference import ReferenceSolver
+from forewise.solvers.solution import Certificate, Duals, Solution, Status
+
+__all__ = [
+    "AutoSolver",
+    "Certificate",
+    "DualSearch",
+    "Duals",
+    "InteriorPoint",
+    "ProgramSolver",
+    "ReferenceSolver",
+    "Solution",
+    "Solver",
+    "Status",
+    "WeightedQuantile",
+    "solve",
+    "solve_program",
+]

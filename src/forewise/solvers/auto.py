@@ -1,0 +1,77 @@
+"""The solver that picks a solver, and the two verbs users call.
+
+May import: problems, and all its siblings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forewise.problems.base import Problem
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+from forewise.solvers.base import ProgramSolver, Solver, checked, run
+from forewise.solvers.closed_form import DualSearch, WeightedQuantile
+from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.solution import Solution
+
+
+@dataclass(frozen=True)
+class AutoSolver(Solver):
+    """Takes the closed form where the problem has one, and the interior point elsewhere.
+
+    Parameters
+    ----------
+    general : ProgramSolver
+        What solves the problems without a closed form.
+    """
+
+    general: ProgramSolver = field(default_factory=InteriorPoint)
+
+    def refusal(self, problem: Problem) -> str | None:
+        """What the general solver says."""
+        return self.general.refusal(problem)
+
+    def choice(self, problem: Problem) -> Solver:
+        """The solver that `solve` will use for this problem."""
+        for special in (WeightedQuantile(), DualSearch()):
+            if special.refusal(problem) is None:
+                return special
+        return self.general
+
+    def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
+        """Solve every context with the chosen solver."""
+        return self.choice(problem).solve(problem, scenarios)
+
+
+def solve(
+    problem: Problem,
+    scenarios: Scenarios,
+    solver: Solver | None = None,
+    on_failure: str = "raise",
+) -> Solution:
+    """Solve one stochastic program per context: minimise the weighted mean cost.
+
+    Parameters
+    ----------
+    problem : Problem
+    scenarios : Scenarios
+        float32 scenarios are solved in float64 and their decisions returned as float32.
+    solver : Solver, optional
+        `AutoSolver()` by default.
+    on_failure : {"raise", "return"}
+        What to do if a context has no optimal decision: raise a `SolveError`, or return the
+        solution with that context's status and NaN in its place.
+
+    Returns
+    -------
+    Solution
+    """
+    return run(solver or AutoSolver(), problem, scenarios, on_failure)
+
+
+def solve_program(
+    program: ScenarioProgram, solver: ProgramSolver | None = None, on_failure: str = "raise"
+) -> Solution:
+    """Solve a scenario program as it stands, without a problem around it."""
+    return checked((solver or InteriorPoint()).solve_program(program), on_failure)

@@ -1,0 +1,275 @@
+"""Exact solutions of the newsvendors, by sorting instead of iterating.
+
+`WeightedQuantile` solves the classical newsvendor, `DualSearch` the quadratic one whose items
+touch each other through the budget alone. Both are plain torch, and differentiated as they
+stand: which scenarios lie below the decision is found without gradients, and the decision is
+then a formula in those scenarios.
+
+May import: problems, and its siblings `base`, `newsvendor_evidence`, `solution`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from forewise.arguments import WORKING_DTYPE
+from forewise.problems.base import Problem
+from forewise.problems.newsvendor import Newsvendor
+from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
+from forewise.scenarios import Scenarios
+from forewise.solvers.base import Solver
+from forewise.solvers.newsvendor_evidence import ItemCosts, newsvendor_solution
+from forewise.solvers.solution import Solution
+
+# A quantile is the smallest value whose cumulated weight reaches the level, up to rounding.
+_ROUNDING = 1e-12
+_MAX_SEARCH = 100
+
+
+@dataclass(frozen=True)
+class WeightedQuantile(Solver):
+    """The newsvendor's decision: each item's weighted quantile of demand, at least 0."""
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Only a `Newsvendor` is solved by a quantile."""
+        if isinstance(problem, Newsvendor):
+            return None
+        return f"a quantile solves Newsvendor only, not {type(problem).__name__}; use AutoSolver()"
+
+    def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
+        """Solve every context."""
+        assert isinstance(problem, Newsvendor)
+        problem._check_width("scenarios", scenarios.n_outcomes)
+        demand, weights = _working(scenarios)
+        n, device = scenarios.n_outcomes, demand.device
+        level = problem.level.to(device).expand(n)
+        with torch.no_grad():
+            rank = _quantile_rank(demand, weights, level, scenarios.equally_weighted)
+        decision = demand.gather(1, rank.unsqueeze(1)).squeeze(1).clamp_min(0)
+        nothing = demand.new_zeros(n)
+        costs = ItemCosts(
+            nothing,
+            nothing,
+            nothing,
+            problem.shortage.to(device).expand(n),
+            nothing,
+            problem.excess.to(device).expand(n),
+        )
+        return newsvendor_solution(costs, demand, weights, decision)
+
+
+def _working(scenarios: Scenarios) -> tuple[torch.Tensor, torch.Tensor]:
+    return scenarios.values.to(WORKING_DTYPE), scenarios.weights
+
+
+def _quantile_rank(
+    demand: torch.Tensor, weights: torch.Tensor, level: torch.Tensor, equally_weighted: bool
+) -> torch.Tensor:
+    """Index of the scenario that is the quantile of each context and item, ``(B, n)``."""
+    order = demand.argsort(dim=1)
+    if equally_weighted:
+        M = demand.shape[1]
+        position = (level * M - _ROUNDING * M).ceil().clamp(1, M).long() - 1
+        position = position.expand(demand.shape[0], -1)
+    else:
+        cumulated = weights.unsqueeze(-1).expand_as(demand).gather(1, order).cumsum(1)
+        position = (cumulated < level - _ROUNDING).sum(1).clamp_max(demand.shape[1] - 1)
+    return order.gather(1, position.unsqueeze(1)).squeeze(1)
+
+
+@dataclass(frozen=True)
+class DualSearch(Solver):
+    """The separable quadratic newsvendor: a search for the budget's multiplier.
+
+    Given the multiplier, an item's best order is where its piecewise linear marginal cost
+    crosses zero: one look-up among its sorted scenarios. The spending falls with the
+    multiplier, piecewise linearly, and Newton's method finds where it meets the budget.
+    Prefer it wherever it applies; it is exact and linear in the number of scenarios but for
+    their sorting.
+    """
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Only separable quadratic newsvendors with strictly convex items."""
+        if not isinstance(problem, QuadraticNewsvendor):
+            return (
+                f"the dual search solves QuadraticNewsvendor only, not {type(problem).__name__}; "
+                "use AutoSolver()"
+            )
+        if not problem.is_separable:
+            return "a quadratic cost has entries off its diagonal; use InteriorPoint()"
+        least = torch.minimum(problem.shortage_quadratic, problem.excess_quadratic)
+        if (problem.quadratic + least <= 0).any():
+            return "an item has no quadratic cost, so its order may jump; use InteriorPoint()"
+        if problem.price is not None and (problem.price < 0).any():
+            return "a price is negative, so spending may rise with it; use InteriorPoint()"
+        return None
+
+    def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
+        """Solve every context."""
+        assert isinstance(problem, QuadraticNewsvendor)
+        problem._check_width("scenarios", scenarios.n_outcomes)
+        demand, weights = _working(scenarios)
+        costs = ItemCosts.of(problem, demand.device)
+        price, budget = problem.price, problem.budget
+        with torch.no_grad():
+            curves = _MarginalCosts.of(costs, demand, scenarios)
+            multiplier = demand.new_zeros(demand.shape[0], 1)
+            if price is not None and budget is not None:
+                price = price.to(demand.device)
+                multiplier = _search(curves, price, budget.to(demand.device))
+                found = curves.order_at(-multiplier * price)
+            else:
+                found = curves.order_at(demand.new_zeros(demand.shape[0], demand.shape[2]))
+        decision, multiplier = _differentiable(
+            costs, demand, weights, found, multiplier, price, budget
+        )
+        return newsvendor_solution(costs, demand, weights, decision, price, budget, multiplier)
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """An order, and what holds it where it is; all ``(B, n)``."""
+
+    amount: torch.Tensor
+    free: torch.Tensor  # between two scenarios, held by the marginal cost alone
+    slope: torch.Tensor  # of the marginal cost there
+
+
+@dataclass(frozen=True, eq=False)
+class _MarginalCosts:
+    """Each item's marginal cost as a function of the order, over sorted scenarios.
+
+    With k scenarios below the order it is ``slope[k] z + offset[k]``, and it jumps up at every
+    scenario by the cost of turning its shortage into excess.
+    """
+
+    demand: torch.Tensor  # sorted (B, n, M)
+    slope: torch.Tensor  # (B | 1, n, M + 1)
+    offset: torch.Tensor  # (B, n, M + 1)
+    knots: torch.Tensor  # marginal cost just below and above every scenario (B, n, 2M)
+
+    @classmethod
+    def of(cls, costs: ItemCosts, demand: torch.Tensor, scenarios: Scenarios) -> _MarginalCosts:
+        """Sort the scenarios and sum up their costs."""
+        ordered, weights = _sort(demand, scenarios)
+        below = torch.nn.functional.pad(weights.cumsum(-1), (1, 0))
+        value_below = torch.nn.functional.pad((weights * ordered).cumsum(-1), (1, 0))
+        above, value_above = below[..., -1:] - below, value_below[..., -1:] - value_below
+        q, c, q_s, c_s, q_e, c_e = (term.unsqueeze(-1) for term in costs)
+        slope = 2 * (q + q_e * below + q_s * above)
+        offset = c + c_e * below - c_s * above - 2 * (q_e * value_below + q_s * value_above)
+        before = slope[..., :-1] * ordered + offset[..., :-1]
+        after = slope[..., 1:] * ordered + offset[..., 1:]
+        knots = torch.stack([before, after], dim=-1).flatten(-2)
+        # Rounding must not unsort what is sorted by construction.
+        return cls(ordered, slope, offset, knots.cummax(-1).values)
+
+    def take(self, contexts: torch.Tensor) -> _MarginalCosts:
+        """The curves of some contexts."""
+        slope = self.slope if self.slope.shape[0] == 1 else self.slope[contexts]
+        return _MarginalCosts(
+            self.demand[contexts], slope, self.offset[contexts], self.knots[contexts]
+        )
+
+    def order_at(self, marginal: torch.Tensor) -> _Order:
+        """The order at which the marginal cost reaches a level, ``(B, n)``, at least 0."""
+        place = torch.searchsorted(self.knots, marginal.unsqueeze(-1).contiguous())
+        below = place // 2
+        slope = self.slope.expand(len(marginal), -1, -1).gather(-1, below).squeeze(-1)
+        offset = self.offset.gather(-1, below).squeeze(-1)
+        at_scenario = self.demand.gather(-1, below.clamp_max(self.demand.shape[-1] - 1)).squeeze(-1)
+        free = (place % 2 == 0).squeeze(-1)
+        amount = torch.where(free, (marginal - offset) / slope, at_scenario)
+        return _Order(amount.clamp_min(0), free & (amount > 0), slope)
+
+
+def _sort(demand: torch.Tensor, scenarios: Scenarios) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scenarios sorted by demand, ``(B, n, M)``, and their weights ``(B | 1, n | 1, M)``.
+
+    NumPy sorts several times faster than torch, and needs no permutation where all scenarios
+    weigh the same.
+    """
+    values = np.ascontiguousarray(demand.detach().mT.cpu().numpy())
+    if scenarios.equally_weighted:
+        ordered = torch.from_numpy(np.sort(values, axis=-1)).to(demand.device)
+        return ordered, scenarios.weights[:1, None, :]
+    order = np.argsort(values, axis=-1)
+    ordered = torch.from_numpy(np.take_along_axis(values, order, axis=-1)).to(demand.device)
+    permutation = torch.from_numpy(order).to(demand.device)
+    weights = scenarios.weights.detach().unsqueeze(1).expand_as(ordered)
+    return ordered, weights.gather(-1, permutation)
+
+
+def _search(curves: _MarginalCosts, price: torch.Tensor, budget: torch.Tensor) -> torch.Tensor:
+    """The budget's multiplier of each context, ``(B, 1)``; 0 where the budget is not binding."""
+    B = curves.demand.shape[0]
+    multiplier = curves.demand.new_zeros(B, 1)
+    start = curves.order_at(multiplier.expand(-1, curves.demand.shape[1]))
+    spent = (price * start.amount).sum(-1)
+    # A NaN compares false: a context with bad data is not searched.
+    binding = (spent > budget).nonzero().squeeze(1)
+    if len(binding) == 0:
+        return multiplier
+    curves = curves.take(binding)
+    low = multiplier[binding]
+    # With this multiplier no priced item is ordered: its marginal cost at 0 is positive.
+    at_zero = -(curves.offset[..., 0] / price.clamp_min(1e-300))
+    high = torch.where(price > 0, at_zero, 0.0).amax(-1, keepdim=True).clamp_min(0)
+    guess = low
+    for _ in range(_MAX_SEARCH):
+        order = curves.order_at(-guess * price)
+        excess = (price * order.amount).sum(-1, keepdim=True) - budget
+        low, high = torch.where(excess > 0, guess, low), torch.where(excess > 0, high, guess)
+        if bool((excess.abs() <= 1e-14 * budget.abs()).all()):
+            break
+        fall = (order.free * price.square() / order.slope).sum(-1, keepdim=True)
+        newton = guess + excess / fall
+        inside = (newton > low) & (newton < high)
+        following = torch.where(inside, newton, 0.5 * (low + high))
+        if bool((following == guess).all()):
+            break
+        guess = following
+    multiplier[binding] = guess
+    return multiplier
+
+
+def _differentiable(
+    costs: ItemCosts,
+    demand: torch.Tensor,
+    weights: torch.Tensor,
+    found: _Order,
+    multiplier: torch.Tensor,
+    price: torch.Tensor | None,
+    budget: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The order that was found, as a formula in the scenarios, weights and costs.
+
+    A free order is where its marginal cost meets the multiplier, an order on a scenario is that
+    scenario, and the multiplier is what makes the free orders use up the budget.
+    """
+    amount = found.amount.unsqueeze(1)
+    below, above = (demand < amount).to(demand.dtype), (demand > amount).to(demand.dtype)
+    weight = weights.unsqueeze(-1)
+    share_below, share_above = (weight * below).sum(1), (weight * above).sum(1)
+    weighted = weight * demand
+    value_below, value_above = (weighted * below).sum(1), (weighted * above).sum(1)
+    q, c, q_s, c_s, q_e, c_e = costs
+    slope = 2 * (q + q_e * share_below + q_s * share_above)
+    offset = c + c_e * share_below - c_s * share_above - 2 * (q_e * value_below + q_s * value_above)
+    nearest = (demand.detach() - amount).abs().argmin(1, keepdim=True)
+    on_scenario = demand.gather(1, nearest).squeeze(1)
+    held = torch.where(found.amount > 0, on_scenario, 0.0)
+    if price is None or budget is None:
+        return torch.where(found.free, -offset / slope, held), multiplier
+    free = found.free.to(demand.dtype)
+    spent = (price * torch.where(found.free, -offset / slope, held)).sum(-1, keepdim=True)
+    fall = (free * price.square() / slope).sum(-1, keepdim=True)
+    # With no free item the multiplier moves nothing; keep the one that was found.
+    moves = (multiplier > 0) & (fall > 0)
+    multiplier = torch.where(
+        moves, (spent - budget.to(spent.device)) / torch.where(moves, fall, 1.0), multiplier
+    )
+    return torch.where(found.free, -(offset + multiplier * price) / slope, held), multiplier

@@ -1,0 +1,146 @@
+"""Implicit differentiation of a program's solution: the one autograd function.
+
+At a point of the central path the optimality conditions hold as equations,
+
+    H x + q + A'λ + E'ν = 0,     (b − A x) ∘ λ = const,     E x = e,
+
+so that the derivative of (x, λ, ν) with respect to the data solves the Newton system of the
+last step. With (v, l, n) the solution of that symmetric system for the incoming gradients,
+
+    ∂P = −½ (v x' + x v'),   ∂q = −v,   ∂A = −(l x' + λ v'),   ∂b = l,
+    ∂E = −(ν v' + n x'),     ∂e = n.
+
+A linear program's solution is piecewise constant in its costs: its gradient is that of a point
+of the central path instead, at a distance that the solver sets (`smoothing`).
+
+May import: problems, `kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from forewise.problems.program import BLOCKS, ScenarioProgram, apply
+from forewise.solvers.kernels.batch import PathEnds, Points, solve_adjoints
+from forewise.solvers.kernels.workspace import as_arrays
+from forewise.solvers.solution import Duals
+
+_NAMES = ("weights", *(name for name in BLOCKS if name != "c"))  # c moves no decision
+
+
+class Path(NamedTuple):
+    """What a path-following run leaves: solutions, where to differentiate, and verdicts."""
+
+    solutions: PathEnds
+    gradient_points: PathEnds
+    ended: np.ndarray
+    iterations: np.ndarray
+
+
+def solve_with_gradients(
+    program: ScenarioProgram, follow: Callable[[ScenarioProgram], Path]
+) -> tuple[torch.Tensor, torch.Tensor, Duals, Path]:
+    """Run `follow` on a program; returns z, u and the multipliers, with gradients, and the path."""
+    paths: list[Path] = []
+
+    def remember(plain: ScenarioProgram) -> Path:
+        paths.append(follow(plain))
+        return paths[0]
+
+    blocks = [getattr(program, name) for name in _NAMES]
+    z, u, *duals = _Solve.apply(program, remember, *blocks)  # type: ignore[no-untyped-call]
+    first, scenario, nu, nus = duals
+    return z, u, Duals(first, nu, scenario, nus), paths[0]
+
+
+class _Solve(torch.autograd.Function):
+    """(P, q, G, …) ↦ (z, u, λ, λ_j, ν, ν_j)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        program: ScenarioProgram,
+        follow: Callable[[ScenarioProgram], Path],
+        *blocks: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        path = follow(program)
+        ctx.program, ctx.ends = program, path.gradient_points
+        return tuple(_to_tensors(path.solutions.points, blocks[0]))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        program: ScenarioProgram = ctx.program
+        # A context that failed gets no gradient from above, and must not make NaN of that.
+        live = torch.stack([g.flatten(1).any(1) for g in gradients]).any(0)
+        right = Points(*(np.ascontiguousarray(g.detach().cpu().numpy()) for g in gradients))
+        adjoint = solve_adjoints(as_arrays(program), ctx.ends, right, live.cpu().numpy())
+        v = Points(*_to_tensors(adjoint, program.weights))
+        x = Points(
+            *(
+                torch.where(live.reshape(-1, *(1,) * (part.ndim - 1)), part, 0.0)
+                for part in _to_tensors(ctx.ends.points, program.weights)
+            )
+        )
+        wanted = dict(zip(_NAMES, ctx.needs_input_grad[2:], strict=True))
+        rules = _rules(program, x, v)
+        return None, None, *(rules[name]() if wanted[name] else None for name in _NAMES)
+
+
+def _to_tensors(points: Points, like: torch.Tensor) -> list[torch.Tensor]:
+    return [torch.from_numpy(array).to(like.device) for array in points]
+
+
+def _rules(
+    program: ScenarioProgram, x: Points, v: Points
+) -> dict[str, Callable[[], torch.Tensor]]:
+    """How to get the gradient of each block, evaluated only where it is wanted."""
+    weights = program.weights.unsqueeze(-1)
+    t = program.T.shape[-2]
+    coupled, coupled_v = x.scenario[..., :t], v.scenario[..., :t]
+
+    def weight_gradient() -> torch.Tensor:
+        return -(v.u * (apply(program.D, x.u) + program.d)).sum(-1)
+
+    def first(name: str, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """rows columns' of each context, summed over what shares the block."""
+        if getattr(program, name).shape[0] == 1:
+            return (rows.mT @ columns).unsqueeze(0)
+        return rows.unsqueeze(-1) * columns.unsqueeze(-2)
+
+    def scenario(name: str, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """rows_j columns_j' of each scenario, summed over what shares the block."""
+        shared = tuple(size == 1 for size in getattr(program, name).shape[:2])
+        columns = columns.unsqueeze(1).expand(-1, rows.shape[1], -1) if columns.ndim == 2 else columns
+        if shared == (True, True):
+            return (rows.flatten(0, 1).mT @ columns.flatten(0, 1))[None, None]
+        if shared == (False, True):
+            return (rows.mT @ columns).unsqueeze(1)
+        product = rows.unsqueeze(-1) * columns.unsqueeze(-2)
+        return product.sum(0, keepdim=True) if shared[0] else product
+
+    def reduced(name: str, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient.sum_to_size(getattr(program, name).shape)
+
+    wv = weights * v.u
+    return {
+        "weights": weight_gradient,
+        "q": lambda: reduced("q", -v.z),
+        "P": lambda: -0.5 * (first("P", v.z, x.z) + first("P", x.z, v.z)),
+        "G": lambda: -(first("G", v.first, x.z) + first("G", x.first, v.z)),
+        "h": lambda: reduced("h", v.first),
+        "E": lambda: -(first("E", v.nu, x.z) + first("E", x.nu, v.z)),
+        "e": lambda: reduced("e", v.nu),
+        "d": lambda: reduced("d", -wv),
+        "D": lambda: -0.5 * (scenario("D", wv, x.u) + scenario("D", x.u, wv)),
+        "T": lambda: -(scenario("T", coupled_v, x.z) + scenario("T", coupled, v.z)),
+        "W": lambda: -(scenario("W", v.scenario, x.u) + scenario("W", x.scenario, v.u)),
+        "r": lambda: reduced("r", v.scenario),
+        "F": lambda: -(scenario("F", v.nus, x.z) + scenario("F", x.nus, v.z)),
+        "V": lambda: -(scenario("V", v.nus, x.u) + scenario("V", x.nus, v.u)),
+        "s": lambda: reduced("s", v.nus),
+    }

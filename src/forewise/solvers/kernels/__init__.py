@@ -1,0 +1,18 @@
+"""Compiled inner loops of the interior-point solver, one context at a time.
+
+A context's whole path runs in machine code on scratch memory that fits the processor's cache:
+no tensor operation, no allocation, and no way to touch a neighbour. Scenarios stand in the last
+dimension of every array, so that what is done for one of them is a vector instruction for
+several. In the order in which they import each other:
+
+    compiling   the one decorator
+    views       looking at memory as an array
+    algebra     small dense linear algebra
+    workspace   the scratch memory of one context
+    loading     how a program gets there, scaled
+    arrow       products, factor and solutions of the arrow-shaped Newton system
+    path        the interior-point loop
+    batch       all contexts of a program, on as many threads as torch uses
+
+May import from forewise: nothing but problems.
+"""

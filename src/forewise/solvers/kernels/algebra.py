@@ -1,0 +1,326 @@
+"""Small dense linear algebra, in place.
+
+Matrices of one context are ``(rows, columns)``; blocks of all its scenarios are
+``(rows, columns, M)``, and `M` is then the inner loop. A block that the scenarios share is
+``(rows, columns, 1)``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forewise.solvers.kernels.compiling import compiled
+
+Array = np.ndarray
+
+# Added to pivots before a factorization. Relative: far above rounding, far below what would
+# bend a Newton step. Absolute, in the scaled program's units: for directions without any cost.
+RELATIVE_RIDGE = 1e-13
+ABSOLUTE_RIDGE = 1e-13
+# A pivot that is lost to rounding becomes this multiple of its scale, which takes its
+# direction out of the solution.
+_LOST_PIVOT = 1e16
+
+
+@compiled
+def pivot_root(pivot: float, scale: float) -> float:
+    """Square root of a pivot with its ridge; `scale` bounds the rounding error made in it."""
+    ridge = RELATIVE_RIDGE * scale
+    pivot += ridge + ABSOLUTE_RIDGE
+    return np.sqrt(pivot if pivot > 0.01 * ridge else _LOST_PIVOT * (scale + ABSOLUTE_RIDGE))
+
+
+@compiled
+def cholesky(S: Array, scale: Array) -> None:
+    """Replace a lower triangle by the Cholesky factor of a nearly positive definite matrix."""
+    n = S.shape[0]
+    for i in range(n):
+        for j in range(i):
+            total = S[i, j]
+            for k in range(j):
+                total -= S[i, k] * S[j, k]
+            S[i, j] = total / S[j, j]
+        pivot = S[i, i]
+        for k in range(i):
+            pivot -= S[i, k] * S[i, k]
+        S[i, i] = pivot_root(pivot, scale[i])
+
+
+@compiled
+def solve_lower(L: Array, b: Array) -> None:
+    """b := L⁻¹ b."""
+    for i in range(L.shape[0]):
+        total = b[i]
+        for k in range(i):
+            total -= L[i, k] * b[k]
+        b[i] = total / L[i, i]
+
+
+@compiled
+def solve_upper(L: Array, b: Array) -> None:
+    """b := L'⁻¹ b."""
+    for i in range(L.shape[0] - 1, -1, -1):
+        b[i] /= L[i, i]
+        for k in range(i):
+            b[k] -= L[i, k] * b[i]
+
+
+@compiled
+def solve_lower_columns(L: Array, B: Array) -> None:
+    """B := L⁻¹ B."""
+    for i in range(B.shape[0]):
+        for k in range(i):
+            factor = L[i, k]
+            for c in range(B.shape[1]):
+                B[i, c] -= factor * B[k, c]
+        for c in range(B.shape[1]):
+            B[i, c] /= L[i, i]
+
+
+@compiled
+def add_times(out: Array, A: Array, x: Array, factor: float) -> None:
+    """out := out + factor A x."""
+    for i in range(A.shape[0]):
+        total = 0.0
+        for c in range(A.shape[1]):
+            total += A[i, c] * x[c]
+        out[i] += factor * total
+
+
+@compiled
+def add_transposed_times(out: Array, A: Array, x: Array, factor: float) -> None:
+    """out := out + factor A'x."""
+    for i in range(A.shape[0]):
+        scaled = factor * x[i]
+        for c in range(A.shape[1]):
+            out[c] += scaled * A[i, c]
+
+
+@compiled
+def add_gram(S: Array, A: Array, weight: Array) -> None:
+    """Lower triangle of S := S + A' diag(weight) A."""
+    for i in range(A.shape[0]):
+        for a in range(A.shape[1]):
+            scaled = weight[i] * A[i, a]
+            if scaled != 0.0:
+                for c in range(a + 1):
+                    S[a, c] += scaled * A[i, c]
+
+
+@compiled
+def cholesky_each(H: Array, scale: Array) -> None:
+    """`cholesky` of every scenario's matrix ``(k, k, M)``; `scale` is scratch ``(M,)``."""
+    k, M = H.shape[0], H.shape[2]
+    for i in range(k):
+        for j in range(i):
+            for c in range(j):
+                for m in range(M):
+                    H[i, j, m] -= H[i, c, m] * H[j, c, m]
+            for m in range(M):
+                H[i, j, m] /= H[j, j, m]
+        for m in range(M):
+            scale[m] = H[i, i, m]
+        for c in range(i):
+            for m in range(M):
+                H[i, i, m] -= H[i, c, m] * H[i, c, m]
+        for m in range(M):
+            H[i, i, m] = pivot_root(H[i, i, m], scale[m])
+
+
+@compiled
+def solve_lower_each(L: Array, b: Array) -> None:
+    """b := L⁻¹ b of every scenario, ``(k, k, M)`` and ``(k, M)``."""
+    k, M = b.shape
+    for i in range(k):
+        for c in range(i):
+            for m in range(M):
+                b[i, m] -= L[i, c, m] * b[c, m]
+        for m in range(M):
+            b[i, m] /= L[i, i, m]
+
+
+@compiled
+def solve_upper_each(L: Array, b: Array) -> None:
+    """b := L'⁻¹ b of every scenario."""
+    k, M = b.shape
+    for i in range(k - 1, -1, -1):
+        for m in range(M):
+            b[i, m] /= L[i, i, m]
+        for c in range(i):
+            for m in range(M):
+                b[c, m] -= L[i, c, m] * b[i, m]
+
+
+@compiled
+def solve_lower_columns_each(L: Array, B: Array) -> None:
+    """B := L⁻¹ B of every scenario, ``(k, k, M)`` and ``(k, n, M)``."""
+    k, n, M = B.shape
+    for i in range(k):
+        for c in range(i):
+            for a in range(n):
+                for m in range(M):
+                    B[i, a, m] -= L[i, c, m] * B[c, a, m]
+        for a in range(n):
+            for m in range(M):
+                B[i, a, m] /= L[i, i, m]
+
+
+@compiled
+def add_times_each(out: Array, A: Array, x: Array, factor: float) -> None:
+    """out := out + factor A_m x_m of every scenario: ``(r, M)``, ``(r, k, M | 1)``, ``(k, M)``."""
+    for i in range(A.shape[0]):
+        for c in range(A.shape[1]):
+            if A.shape[2] == 1:
+                entry = factor * A[i, c, 0]
+                if entry != 0.0:
+                    for m in range(x.shape[1]):
+                        out[i, m] += entry * x[c, m]
+            else:
+                for m in range(x.shape[1]):
+                    out[i, m] += factor * A[i, c, m] * x[c, m]
+
+
+@compiled
+def add_transposed_times_each(out: Array, A: Array, x: Array, factor: float) -> None:
+    """out := out + factor A_m' x_m of every scenario: ``(k, M)``, ``(r, k, M | 1)``, ``(r, M)``."""
+    for i in range(A.shape[0]):
+        for c in range(A.shape[1]):
+            if A.shape[2] == 1:
+                entry = factor * A[i, c, 0]
+                if entry != 0.0:
+                    for m in range(x.shape[1]):
+                        out[c, m] += entry * x[i, m]
+            else:
+                for m in range(x.shape[1]):
+                    out[c, m] += factor * A[i, c, m] * x[i, m]
+
+
+@compiled
+def add_first_stage_times(out: Array, A: Array, z: Array, factor: float) -> None:
+    """out := out + factor A_m z of every scenario: ``(r, M)``, ``(r, n, M | 1)``, ``(n,)``."""
+    n, M = A.shape[1], out.shape[1]
+    whole = n - n % 4
+    for i in range(A.shape[0]):
+        if A.shape[2] == 1:
+            total = 0.0
+            for c in range(n):
+                total += A[i, c, 0] * z[c]
+            for m in range(M):
+                out[i, m] += factor * total
+        else:
+            # Four columns at a time: the sum is read and written once for four of them.
+            for c in range(0, whole, 4):
+                f0, f1, f2, f3 = (
+                    factor * z[c],
+                    factor * z[c + 1],
+                    factor * z[c + 2],
+                    factor * z[c + 3],
+                )
+                for m in range(M):
+                    out[i, m] += (f0 * A[i, c, m] + f1 * A[i, c + 1, m]) + (
+                        f2 * A[i, c + 2, m] + f3 * A[i, c + 3, m]
+                    )
+            for c in range(whole, n):
+                f0 = factor * z[c]
+                for m in range(M):
+                    out[i, m] += f0 * A[i, c, m]
+
+
+@compiled
+def add_first_stage_columns(out: Array, A: Array, rows: Array, factor: float) -> None:
+    """out := out + factor Σ_m A_m' rows_m: ``(n,)``, ``(r, n, M | 1)``, ``(r, M)``."""
+    M = rows.shape[1]
+    for i in range(A.shape[0]):
+        if A.shape[2] == 1:
+            total = 0.0
+            for m in range(M):
+                total += rows[i, m]
+            for c in range(A.shape[1]):
+                out[c] += factor * A[i, c, 0] * total
+        else:
+            for c in range(A.shape[1]):
+                total = 0.0
+                for m in range(M):
+                    total += A[i, c, m] * rows[i, m]
+                out[c] += factor * total
+
+
+@compiled
+def add_gram_each(S: Array, A: Array, weight: Array, scratch: Array) -> None:
+    """Lower triangle of S := S + Σ_m A_m' diag(weight_m) A_m; A ``(r, n, M | 1)``."""
+    n, M = A.shape[1], weight.shape[1]
+    for i in range(A.shape[0]):
+        if A.shape[2] == 1:
+            total = 0.0
+            for m in range(M):
+                total += weight[i, m]
+            for a in range(n):
+                scaled = total * A[i, a, 0]
+                if scaled != 0.0:
+                    for c in range(a + 1):
+                        S[a, c] += scaled * A[i, c, 0]
+        else:
+            for a in range(n):
+                for m in range(M):
+                    scratch[m] = weight[i, m] * A[i, a, m]
+                add_dots(S[a], A[i], scratch, a + 1)
+
+
+@compiled
+def add_dots(out: Array, A: Array, x: Array, count: int) -> None:
+    """out[c] := out[c] + A[c]·x for the first `count` rows of A ``(n, M)``."""
+    M = x.shape[0]
+    whole = count - count % 4
+    for c in range(0, whole, 4):
+        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+        for m in range(M):
+            t0 += A[c, m] * x[m]
+            t1 += A[c + 1, m] * x[m]
+            t2 += A[c + 2, m] * x[m]
+            t3 += A[c + 3, m] * x[m]
+        out[c] += t0
+        out[c + 1] += t1
+        out[c + 2] += t2
+        out[c + 3] += t3
+    for c in range(whole, count):
+        t0 = 0.0
+        for m in range(M):
+            t0 += A[c, m] * x[m]
+        out[c] += t0
+
+
+@compiled
+def largest(values: Array) -> float:
+    """Largest absolute value of an array of any shape; infinity if there is a NaN."""
+    top = 0.0
+    broken = False
+    flat = values.reshape(-1)
+    for i in range(flat.shape[0]):
+        size = abs(flat[i])
+        top = max(top, size)
+        broken |= size != size
+    return np.inf if broken else top
+
+
+@compiled
+def fill(out: Array, value: float) -> None:
+    """out := value, for an array of any shape."""
+    flat = out.reshape(-1)
+    for i in range(flat.shape[0]):
+        flat[i] = value
+
+
+@compiled
+def copy(out: Array, source: Array, factor: float) -> None:
+    """out := factor source, for arrays of one shape."""
+    a, b = out.reshape(-1), source.reshape(-1)
+    for i in range(a.shape[0]):
+        a[i] = factor * b[i]
+
+
+@compiled
+def add(out: Array, source: Array, factor: float) -> None:
+    """out := out + factor source, for arrays of one shape."""
+    a, b = out.reshape(-1), source.reshape(-1)
+    for i in range(a.shape[0]):
+        a[i] += factor * b[i]

@@ -1,0 +1,242 @@
+"""All contexts of a program, on as many threads as torch uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from forewise.solvers.kernels import workspace as at
+from forewise.solvers.kernels.arrow import factor, refine, solve
+from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.loading import load
+from forewise.solvers.kernels.path import follow, start
+from forewise.solvers.kernels.workspace import (
+    NU,
+    NUS,
+    ROWS,
+    ProgramArrays,
+    Sizes,
+    U,
+    Work,
+    Z,
+    make_work,
+    matrix,
+    scenario_rows,
+    vector,
+)
+
+Array = np.ndarray
+
+_ADJOINT_REFINEMENTS = 3
+
+
+class Points(NamedTuple):
+    """Points of all contexts, in the user's units; scenarios of weight zero hold zeros."""
+
+    z: Array  # (B, n_z)
+    u: Array  # (B, M, n_u)
+    first: Array  # inequality rows of the first stage (B, n_g)
+    scenario: Array  # inequality rows of the scenarios (B, M, n_r)
+    nu: Array  # (B, n_e)
+    nus: Array  # (B, M, n_s)
+
+
+class Rows(NamedTuple):
+    """One number for every inequality row of all contexts."""
+
+    first: Array  # (B, n_g)
+    scenario: Array  # (B, M, n_r)
+
+
+class PathEnds(NamedTuple):
+    """Where the paths of all contexts ended."""
+
+    points: Points
+    slack: Rows
+
+
+def no_points(p: ProgramArrays, n_contexts: int) -> Points:
+    """Room for the points of that many contexts."""
+    M = p.weights.shape[1]
+    return Points(
+        z=np.zeros((n_contexts, p.q.shape[-1])),
+        u=np.zeros((n_contexts, M, p.d.shape[-1])),
+        first=np.zeros((n_contexts, p.h.shape[-1])),
+        scenario=np.zeros((n_contexts, M, p.r.shape[-1])),
+        nu=np.zeros((n_contexts, p.e.shape[-1])),
+        nus=np.zeros((n_contexts, M, p.s.shape[-1])),
+    )
+
+
+def no_ends(p: ProgramArrays, n_contexts: int) -> PathEnds:
+    """Room for the ends of that many contexts' paths."""
+    M = p.weights.shape[1]
+    slack = Rows(np.zeros((n_contexts, p.h.shape[-1])), np.zeros((n_contexts, M, p.r.shape[-1])))
+    return PathEnds(no_points(p, n_contexts), slack)
+
+
+def follow_paths(
+    p: ProgramArrays, tolerance: float, max_iterations: int, targets: Array
+) -> tuple[PathEnds, PathEnds, Array, Array]:
+    """Solve every context.
+
+    Returns the solutions; the points of the central path at the `targets` ``(B,)``, in each
+    context's own scaled units, which are the solutions where a target is 0; how each path
+    ended; and its iterations.
+    """
+    n_contexts = p.weights.shape[0]
+    solutions = no_ends(p, n_contexts)
+    centres = no_ends(p, n_contexts) if targets.any() else solutions
+    ended, iterations = np.zeros(n_contexts, np.int64), np.zeros(n_contexts, np.int64)
+
+    def run(low: int, high: int) -> None:
+        options = (tolerance, max_iterations)
+        work = make_work(p)
+        _follow_range(
+            p, work, low, high, options, targets, solutions, centres, ended, iterations
+        )
+
+    _on_threads(run, n_contexts)
+    return solutions, centres, ended, iterations
+
+
+def solve_adjoints(p: ProgramArrays, ends: PathEnds, right: Points, wanted: Array) -> Points:
+    """Solve the Newton system at the paths' ends for one right-hand side per context.
+
+    `wanted` is a mask ``(B,)``; the other contexts hold zeros.
+    """
+    out = no_points(p, p.weights.shape[0])
+
+    def run(low: int, high: int) -> None:
+        _adjoint_range(p, make_work(p), low, high, ends, right, wanted, out)
+
+    _on_threads(run, p.weights.shape[0])
+    return out
+
+
+def _on_threads(run: Callable[[int, int], None], n_contexts: int) -> None:
+    """Give each of torch's threads a range of contexts."""
+    n_threads = min(torch.get_num_threads(), n_contexts)
+    if n_threads <= 1:
+        run(0, n_contexts)
+        return
+    edges = np.linspace(0, n_contexts, n_threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for done in [pool.submit(run, *edge) for edge in zip(edges, edges[1:], strict=False)]:
+            done.result()
+
+
+@compiled
+def _unload(source: Array, kept: Array, factor: float, out: Array) -> None:
+    """Copy ``(rows, kept)`` to ``(M, rows)``, scenarios first."""
+    for m in range(kept.shape[0]):
+        for a in range(source.shape[0]):
+            out[kept[m], a] = factor * source[a, m]
+
+
+@compiled
+def _unload_point(
+    w: Work, s: Sizes, b: int, kept: Array, point: int, length: float, cost: float, out: Points
+) -> None:
+    """Write a point of the scaled program to the batch, in the user's units."""
+    out.z[b] = length * vector(w, point + Z, s.n)
+    out.nu[b] = cost * vector(w, point + NU, s.e)
+    out.first[b] = cost * vector(w, point + ROWS, s.g)
+    _unload(matrix(w, point + U, s.k, s.M), kept, length, out.u[b])
+    _unload(matrix(w, point + NUS, s.s, s.M), kept, cost, out.nus[b])
+    _unload(scenario_rows(w, s, point + ROWS, s.r), kept, cost, out.scenario[b])
+
+
+@compiled
+def _unload_end(
+    w: Work, s: Sizes, b: int, kept: Array, length: float, cost: float, out: PathEnds
+) -> None:
+    _unload_point(w, s, b, kept, at.POINT, length, cost, out.points)
+    out.slack.first[b] = length * vector(w, at.SLACK, s.g)
+    _unload(scenario_rows(w, s, at.SLACK, s.r), kept, length, out.slack.scenario[b])
+
+
+@compiled
+def _follow_range(
+    p: ProgramArrays,
+    w: Work,
+    low: int,
+    high: int,
+    options: tuple[float, int],
+    targets: Array,
+    solutions: PathEnds,
+    centres: PathEnds,
+    ended: Array,
+    iterations: Array,
+) -> None:
+    tolerance, max_iterations = options
+    for b in range(low, high):
+        kept = np.flatnonzero(p.weights[b] > 0.0)
+        s, units = load(p, w, b)
+        start(w, s)
+        if targets[b] > 0.0:
+            follow(w, s, tolerance, max_iterations, targets[b])
+        _unload_end(w, s, b, kept, units.length, units.cost, centres)
+        ended[b], iterations[b] = follow(w, s, tolerance, max_iterations, 0.0)
+        _unload_end(w, s, b, kept, units.length, units.cost, solutions)
+        if targets[b] == 0.0:
+            _unload_end(w, s, b, kept, units.length, units.cost, centres)
+
+
+@compiled
+def _load_rows(source: Rows, b: int, kept: Array, first: Array, scenario: Array) -> None:
+    """Copy one context's rows to the workspace, scenarios last."""
+    for a in range(first.shape[0]):
+        first[a] = source.first[b, a]
+    for a in range(scenario.shape[0]):
+        for m in range(scenario.shape[1]):
+            scenario[a, m] = source.scenario[b, kept[m], a]
+
+
+@compiled
+def _adjoint_range(
+    p: ProgramArrays,
+    w: Work,
+    low: int,
+    high: int,
+    ends: PathEnds,
+    right: Points,
+    wanted: Array,
+    out: Points,
+) -> None:
+    for b in range(low, high):
+        if not wanted[b]:
+            continue
+        kept = np.flatnonzero(p.weights[b] > 0.0)
+        s, units = load(p, w, b)
+        # In the scaled program slack/λ and the x-part change their units, the rest does not.
+        ratio = units.length / units.cost
+        vector(w, at.RIGHT + Z, s.n)[:] = ratio * right.z[b]
+        vector(w, at.RIGHT + NU, s.e)[:] = right.nu[b]
+        u, nus = matrix(w, at.RIGHT + U, s.k, s.M), matrix(w, at.RIGHT + NUS, s.s, s.M)
+        for m in range(s.M):
+            for v in range(s.k):
+                u[v, m] = ratio * right.u[b, kept[m], v]
+            for a in range(s.s):
+                nus[a, m] = right.nus[b, kept[m], a]
+        rows = Rows(right.first, right.scenario)
+        multipliers = Rows(ends.points.first, ends.points.scenario)
+        for source, slot in (
+            (rows, at.RIGHT + ROWS),
+            (ends.slack, at.SLACK),
+            (multipliers, at.POINT + ROWS),
+        ):
+            _load_rows(source, b, kept, vector(w, slot, s.g), scenario_rows(w, s, slot, s.r))
+        slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
+        inverse_theta = vector(w, at.INVERSE_THETA, s.rows)
+        for a in range(s.rows):
+            inverse_theta[a] = slack[a] / dual[a] / ratio
+        factor(w, s)
+        solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
+        for _ in range(_ADJOINT_REFINEMENTS):
+            refine(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
+        _unload_point(w, s, b, kept, at.STEP, 1.0, 1.0 / ratio, out)

@@ -1,0 +1,206 @@
+"""Putting one context of a program into the workspace, scaled to the size of one.
+
+Lengths are divided by a power of two near the largest distance from the origin to a row's
+boundary, costs by one near the largest cost coefficient. Powers of two, so that scaling rounds
+nothing and does not change under small changes of the data.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forewise.solvers.kernels import workspace as at
+from forewise.solvers.kernels.algebra import copy, largest
+from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.workspace import (
+    ProgramArrays,
+    Sizes,
+    Work,
+    coupling_block,
+    cube,
+    matrix,
+    scenario_rows,
+    vector,
+)
+
+Array = np.ndarray
+
+#: What all scenarios together count for in the barrier, against 1 for a first-stage row.
+BARRIER_SHARE = 16.0
+_SMALLEST_WEIGHT = 1e-8  # of a scenario, in the barrier
+# The floor of Θ⁻¹ in units of the rows: the elimination of dense recourse subtracts large
+# numbers, and the floor bounds how large.
+_DIAGONAL_FLOOR, _DENSE_FLOOR = 1e-10, 1e-8
+
+
+class Units(NamedTuple):
+    """What one unit of the scaled program is in the user's."""
+
+    length: float
+    cost: float
+
+
+@compiled
+def part_of(block: Array, index: int) -> Array:
+    """A context's (or scenario's) part of a possibly shared block."""
+    return block[index if block.shape[0] > 1 else 0]
+
+
+@compiled
+def power_of_two(size: float) -> float:
+    """The power of two nearest to a size; 1 for 0."""
+    return 2.0 ** np.round(np.log2(size)) if size > 0.0 else 1.0
+
+
+@compiled
+def put_block(block: Array, kept: Array, out: Array) -> None:
+    """Copy ``(M | 1, rows, columns)`` to ``(rows, columns, kept | 1)``, scenarios last."""
+    for m in range(out.shape[2]):
+        source = part_of(block, kept[m])
+        for i in range(out.shape[0]):
+            for c in range(out.shape[1]):
+                out[i, c, m] = source[i, c]
+
+
+@compiled
+def put_vectors(block: Array, kept: Array, out: Array) -> None:
+    """Copy ``(M | 1, rows)`` to ``(rows, kept)``, scenarios last."""
+    for m in range(out.shape[1]):
+        source = part_of(block, kept[m])
+        for i in range(out.shape[0]):
+            out[i, m] = source[i]
+
+
+@compiled
+def raise_to_rows(norms: Array, block: Array) -> None:
+    """norms := max(norms, largest entry of each row), ``(rows, M)`` and ``(rows, n, M | 1)``."""
+    for i in range(block.shape[0]):
+        for c in range(block.shape[1]):
+            for m in range(norms.shape[1]):
+                entry = abs(block[i, c, m if block.shape[2] > 1 else 0])
+                norms[i, m] = max(norms[i, m], entry)
+
+
+@compiled
+def farthest(bound: Array, norms: Array) -> float:
+    """Largest distance |b| / norm; sets the norm of zero rows to one."""
+    distance = 0.0
+    for a in range(bound.shape[0]):
+        if norms[a] == 0.0:
+            norms[a] = 1.0
+        distance = max(distance, abs(bound[a]) / norms[a])
+    return distance
+
+
+@compiled
+def load(p: ProgramArrays, w: Work, b: int) -> tuple[Sizes, Units]:
+    """Put one context's scaled program into the workspace."""
+    kept = np.flatnonzero(p.weights[b] > 0.0)
+    g, r, M = p.h.shape[1], p.r.shape[2], kept.shape[0]
+    s = Sizes(
+        n=p.q.shape[1], k=p.d.shape[2], M=M, g=g, e=p.e.shape[1], t=p.T.shape[2], r=r,
+        s=p.s.shape[2], rows=g + r * M,
+    )  # fmt: skip
+    weight = vector(w, at.WEIGHT, M)
+    for m in range(M):
+        weight[m] = p.weights[b, kept[m]]
+    length = load_rows(p, w, s, b, kept)
+    cost = load_costs(p, w, s, b, kept, length)
+    load_barrier(w, s)
+    return s, Units(length, cost)
+
+
+@compiled
+def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float:
+    """Load the constraints; returns the unit of length, already applied."""
+    copy(matrix(w, at.G, s.g, s.n), part_of(p.G, b), 1.0)
+    copy(matrix(w, at.E, s.e, s.n), part_of(p.E, b), 1.0)
+    copy(vector(w, at.BOUND, s.g), part_of(p.h, b), 1.0)
+    copy(vector(w, at.EQUAL, s.e), part_of(p.e, b), 1.0)
+    put_vectors(part_of(p.r, b), kept, scenario_rows(w, s, at.BOUND, s.r))
+    put_vectors(part_of(p.s, b), kept, matrix(w, at.EQUALS, s.s, s.M))
+    T = coupling_block(w, s)
+    put_block(part_of(p.T, b), kept, T)
+    put_block(part_of(p.F, b), kept, cube(w, at.F, s.s, s.n, s.M))
+    put_block(part_of(p.V, b), kept, cube(w, at.V, s.s, s.k, s.M))
+
+    norms = vector(w, at.NORMS, s.rows)
+    copy(norms, norms, 0.0)
+    raise_to_rows(norms[: s.g].reshape((s.g, 1)), matrix(w, at.G, s.g, s.n).reshape((s.g, s.n, 1)))
+    scenario = scenario_rows(w, s, at.NORMS, s.r)
+    raise_to_rows(scenario, T)
+    W = part_of(p.W, b)
+    if w.diagonal:
+        coefficient = matrix(w, at.W, s.r, s.M)
+        for a in range(s.r):
+            for m in range(s.M):
+                entry = part_of(W, kept[m])[a, w.column[a]] if w.column[a] >= 0 else 0.0
+                coefficient[a, m] = entry
+                scenario[a, m] = max(scenario[a, m], abs(entry))
+    else:
+        put_block(W, kept, cube(w, at.W, s.r, s.k, s.M))
+        raise_to_rows(scenario, cube(w, at.W, s.r, s.k, s.M))
+
+    length = farthest(vector(w, at.BOUND, s.rows), norms)
+    # Equality rows borrow scratch memory for their norms.
+    equal = vector(w, at.ERROR + at.NU, s.e)
+    copy(equal, equal, 0.0)
+    raise_to_rows(equal.reshape((s.e, 1)), matrix(w, at.E, s.e, s.n).reshape((s.e, s.n, 1)))
+    length = max(length, farthest(vector(w, at.EQUAL, s.e), equal))
+    equals = matrix(w, at.ERROR + at.NUS, s.s, s.M)
+    copy(equals, equals, 0.0)
+    raise_to_rows(equals, cube(w, at.F, s.s, s.n, s.M))
+    raise_to_rows(equals, cube(w, at.V, s.s, s.k, s.M))
+    flat = vector(w, at.ERROR + at.NUS, s.s * s.M)
+    length = power_of_two(max(length, farthest(vector(w, at.EQUALS, s.s * s.M), flat)))
+    for slot, size in ((at.BOUND, s.rows), (at.EQUAL, s.e), (at.EQUALS, s.s * s.M)):
+        copy(vector(w, slot, size), vector(w, slot, size), 1.0 / length)
+    return length
+
+
+@compiled
+def load_costs(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array, length: float) -> float:
+    """Load the costs; returns the unit of cost, already applied."""
+    q, P = part_of(p.q, b), part_of(p.P, b)
+    linear, D = matrix(w, at.COST, s.k, s.M), part_of(p.D, b)
+    put_vectors(part_of(p.d, b), kept, linear)
+    curvature = max(largest(P), largest(D))
+    cost = power_of_two(max(max(largest(q), largest(linear)), curvature * length))
+    copy(vector(w, at.Q, s.n), q, 1.0 / cost)
+    copy(matrix(w, at.P, s.n, s.n), P, length / cost)
+    weight = vector(w, at.WEIGHT, s.M)
+    for v in range(s.k):
+        for m in range(s.M):
+            linear[v, m] *= weight[m] / cost
+    if w.diagonal:
+        diagonal = matrix(w, at.D, s.k, s.M)
+        for v in range(s.k):
+            for m in range(s.M):
+                entry = part_of(D, kept[m])[v, v]
+                diagonal[v, m] = weight[m] * entry * length / cost
+    else:
+        dense = cube(w, at.D, s.k, s.k, s.M)
+        put_block(D, kept, dense)
+        for v in range(s.k):
+            for c in range(s.k):
+                for m in range(s.M):
+                    dense[v, c, m] *= weight[m] * length / cost
+    return cost
+
+
+@compiled
+def load_barrier(w: Work, s: Sizes) -> None:
+    """Weights of the rows in the barrier, and the floor of Θ⁻¹."""
+    barrier, weight = vector(w, at.BARRIER, s.rows), vector(w, at.WEIGHT, s.M)
+    for a in range(s.g):
+        barrier[a] = 1.0
+    scenario = scenario_rows(w, s, at.BARRIER, s.r)
+    for a in range(s.r):
+        for m in range(s.M):
+            scenario[a, m] = BARRIER_SHARE * max(weight[m], _SMALLEST_WEIGHT)
+    norms, floor = vector(w, at.NORMS, s.rows), vector(w, at.FLOOR, s.rows)
+    unit = _DIAGONAL_FLOOR if w.diagonal else _DENSE_FLOOR
+    for a in range(s.rows):
+        floor[a] = unit * norms[a] * norms[a] / barrier[a]

@@ -1,0 +1,163 @@
+"""The scratch memory in which one context is solved, and how a program gets there.
+
+All of it is one buffer; a *slot* names a part of it, and `vector`, `matrix`, `cube` look at a
+slot in the shape it has. A *point* (variables, inequality rows, equality rows) is five slots
+in a row. Inequality rows stand in one flat vector: the first stage's, then row by row those of
+the scenarios, coupled rows first, so that elementwise work is one loop.
+
+Scenarios of weight zero are left out when a context is loaded: `Sizes.M` counts the others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forewise.problems.program import BLOCKS, ScenarioProgram
+from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.views import look
+
+Array = np.ndarray
+
+# The parts of a point, to be added to the slot of the point.
+Z, U, ROWS, NU, NUS = range(5)
+# Points: the iterate, the right-hand side at it, a direction, and what refinement needs.
+POINT, RIGHT, STEP, ERROR, CORRECTION = range(0, 25, 5)
+# The scaled program.
+(P, G, E, D, T, W, F, V, Q, COST, BOUND, EQUAL, EQUALS, WEIGHT, NORMS, BARRIER, FLOOR) = range(25, 42)
+# The rest of the iterate, products of directions with A, and the corrector's rows.
+(SLACK, AX, STEP_AX, CORRECTION_AX, CHANGE, CORRECTED) = range(42, 48)
+# The factored system.
+(INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E) = range(48, 54)
+(H, KAPPA, COUPLING, X, BRIDGE, N, PULL, TZ, SCRATCH) = range(54, 63)
+N_SLOTS = 63
+
+
+class Sizes(NamedTuple):
+    """Sizes of one context's program."""
+
+    n: int  # first-stage variables
+    k: int  # recourse variables of a scenario
+    M: int  # scenarios of positive weight
+    g: int  # first-stage inequalities
+    e: int  # first-stage equalities
+    t: int  # scenario inequalities that touch the first stage
+    r: int  # scenario inequalities
+    s: int  # scenario equalities
+    rows: int  # inequalities of all stages
+
+
+class Work(NamedTuple):
+    """One context's scratch memory, and the structure of its batch."""
+
+    buffer: Array
+    start: Array  # where each slot begins
+    diagonal: bool  # whether the scenarios' own Newton blocks are diagonal, whatever Θ is
+    column: Array  # then, the recourse variable of each scenario row, −1 if it has none
+    shared_T: bool  # whether the scenarios of a context share T
+
+
+class ProgramArrays(NamedTuple):
+    """The blocks of a `ScenarioProgram` as arrays; its module has the legend."""
+
+    weights: Array
+    q: Array
+    P: Array
+    G: Array
+    h: Array
+    E: Array
+    e: Array
+    d: Array
+    D: Array
+    T: Array
+    W: Array
+    r: Array
+    F: Array
+    V: Array
+    s: Array
+
+
+def as_arrays(program: ScenarioProgram) -> ProgramArrays:
+    """The program's blocks as contiguous arrays on the host."""
+    blocks = {
+        name: np.ascontiguousarray(getattr(program, name).detach().cpu().numpy())
+        for name in ("weights", *BLOCKS)
+        if name != "c"
+    }
+    return ProgramArrays(**blocks)
+
+
+def make_work(p: ProgramArrays) -> Work:
+    """Scratch memory for the contexts of one batch, one at a time."""
+    diagonal, column = _structure(p)
+    shared_T = p.T.shape[1] == 1
+    M, k, n = p.weights.shape[1], p.d.shape[-1], p.q.shape[-1]
+    g, e, t, r, s = (x.shape[-1] for x in (p.h, p.e, p.T[..., 0], p.r, p.s))
+    rows = g + r * M
+    shapes: dict[int, tuple[int, ...]] = {}
+    for point in (POINT, RIGHT, STEP, ERROR, CORRECTION):
+        parts = {Z: (n,), U: (k, M), ROWS: (rows,), NU: (e,), NUS: (s, M)}
+        shapes |= {point + part: shape for part, shape in parts.items()}
+    flat = (BOUND, NORMS, BARRIER, FLOOR, SLACK, AX, STEP_AX, CORRECTION_AX, CHANGE, CORRECTED)
+    shapes |= dict.fromkeys((*flat, INVERSE_THETA, THETA), (rows,))
+    shapes |= {
+        **{P: (n, n), G: (g, n), E: (e, n), Q: (n,), COST: (k, M), EQUAL: (e,), EQUALS: (s, M)},
+        **{T: (t, n, 1 if shared_T else M), F: (s, n, M), V: (s, k, M), WEIGHT: (M,)},
+        **{D: (k, M) if diagonal else (k, k, M), W: (r, M) if diagonal else (r, k, M)},
+        **{L: (n, n), SCALE: (max(n, e),), BRIDGE_E: (n, e), N_E: (e, e)},
+        **{H: (k, M) if diagonal else (k, k, M), KAPPA: (t, M), COUPLING: (t, M), TZ: (t, M)},
+        **{X: (0,) if diagonal else (k, n, M), BRIDGE: (k, s, M), N: (s, s, M)},
+        **{PULL: (s, n, M), SCRATCH: (M,)},
+    }
+    sizes = [int(np.prod(shapes[slot])) for slot in range(N_SLOTS)]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Work(np.zeros(start[-1]), start, diagonal, column, shared_T)
+
+
+def _structure(p: ProgramArrays) -> tuple[bool, Array]:
+    """Whether every row has one recourse variable, and every such variable one coupled row."""
+    pattern = (p.W != 0).any((0, 1))
+    curved = (p.D != 0).any((0, 1))
+    np.fill_diagonal(curved, False)
+    diagonal = (
+        bool((pattern.sum(1) <= 1).all())
+        and bool((pattern[: p.T.shape[-2]].sum(0) <= 1).all())
+        and not curved.any()
+        and p.s.shape[-1] == 0
+    )
+    column = np.full(pattern.shape[0], -1, dtype=np.int64)
+    if diagonal:
+        row, variable = pattern.nonzero()
+        column[row] = variable
+    return diagonal, column
+
+
+@compiled
+def vector(w: Work, slot: int, a: int) -> Array:
+    """A slot as a vector."""
+    return look(w.buffer, w.start[slot], (a,))
+
+
+@compiled
+def matrix(w: Work, slot: int, a: int, b: int) -> Array:
+    """A slot as a matrix."""
+    return look(w.buffer, w.start[slot], (a, b))
+
+
+@compiled
+def cube(w: Work, slot: int, a: int, b: int, c: int) -> Array:
+    """A slot as a block of all scenarios."""
+    return look(w.buffer, w.start[slot], (a, b, c))
+
+
+@compiled
+def scenario_rows(w: Work, s: Sizes, slot: int, count: int) -> Array:
+    """The first `count` scenario rows of a flat vector of rows, ``(count, M)``."""
+    return look(w.buffer, w.start[slot] + s.g, (count, s.M))
+
+
+@compiled
+def coupling_block(w: Work, s: Sizes) -> Array:
+    """T, ``(t, n, M)`` or, if the scenarios share it, ``(t, n, 1)``."""
+    return cube(w, T, s.t, s.n, 1 if w.shared_T else s.M)

@@ -1,0 +1,164 @@
+"""The optimality conditions of a program, recomputed from its raw data.
+
+Nothing here is taken from a solver, and "optimal" is only said where these residuals hold.
+May import: problems, `solution`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from forewise.problems.program import ScenarioProgram, apply, apply_transposed
+from forewise.solvers.solution import Duals
+
+#: A context is optimal only if all its relative residuals are at most this.
+ACCEPTED = 1e-8
+
+_RIGHT_SIDES = ("h", "e", "r", "s")
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Relative residuals of a batch, each ``(n_contexts,)``; `Solution` says relative to what."""
+
+    primal: torch.Tensor
+    dual: torch.Tensor
+    gap: torch.Tensor
+
+    @property
+    def worst(self) -> torch.Tensor:
+        """The largest of the three, NaN counting as infinite."""
+        worst = torch.maximum(torch.maximum(self.primal, self.dual), self.gap)
+        return torch.where(worst.isnan(), torch.inf, worst)
+
+
+@torch.no_grad()
+def residuals(
+    program: ScenarioProgram, z: torch.Tensor, u: torch.Tensor, duals: Duals
+) -> Residuals:
+    """Recompute the optimality conditions of a batch."""
+    tiny = torch.finfo(z.dtype).tiny
+    weights = program.weights.unsqueeze(-1)
+    Pz, Du = apply(program.P, z), apply(program.D, u)
+    norms = row_norms(program)
+    size = torch.maximum(length(program, norms), torch.maximum(largest(z), largest(u)))
+    primal = violation(program, z, u, norms) / size.clamp_min(tiny)
+    cost_size = torch.maximum(largest(program.q), largest(program.d)).expand(len(z))
+    cost_size = torch.maximum(cost_size, torch.maximum(largest(Pz), largest(Du)))
+    dual = slope(program, Pz, Du, duals, norms) / cost_size.clamp_min(tiny)
+    curved = (z * Pz).sum(-1) + (weights * u * Du).sum((1, 2))
+    linear = (program.q * z).sum(-1) + (weights * program.d * u).sum((1, 2))
+    scale = torch.maximum((0.5 * curved + linear).abs(), 1e-2 * cost_size * size)
+    gap = (curved + linear + shadow_cost(program, duals)).abs() / scale.clamp_min(tiny)
+    return Residuals(primal, dual, gap)
+
+
+def violation(
+    program: ScenarioProgram, z: torch.Tensor, u: torch.Tensor, norms: dict[str, torch.Tensor]
+) -> torch.Tensor:
+    """Largest violation of a row, in units of its largest coefficient, ``(n_contexts,)``."""
+    kept = (program.weights > 0).unsqueeze(-1)
+    n_coupled = program.T.shape[-2]
+    scenario = apply(program.W, u)
+    scenario[..., :n_coupled] += _coupled(program.T, z)
+    violations = {
+        "h": (apply(program.G, z) - program.h).clamp_min(0),
+        "e": apply(program.E, z) - program.e,
+        "r": (scenario - program.r).clamp_min(0) * kept,
+        "s": (_coupled(program.F, z) + apply(program.V, u) - program.s) * kept,
+    }
+    worst = z.new_zeros(len(z))
+    for name, amount in violations.items():
+        worst = torch.maximum(worst, largest(amount / norms[name]))
+    return worst
+
+
+def slope(
+    program: ScenarioProgram,
+    Pz: torch.Tensor,
+    Du: torch.Tensor,
+    duals: Duals,
+    norms: dict[str, torch.Tensor],
+) -> torch.Tensor:
+    """Violation of stationarity in z, and in u_j summed over the scenarios, ``(n_contexts,)``.
+
+    A multiplier of the wrong sign counts by its size.
+    """
+    n_coupled = program.T.shape[-2]
+    of_z = Pz + program.q + apply_transposed(program.G, duals.inequality)
+    of_z = of_z + apply_transposed(program.E, duals.equality)
+    of_z = of_z + _coupled_sum(program.T, duals.scenario_inequality[..., :n_coupled])
+    of_z = of_z + _coupled_sum(program.F, duals.scenario_equality)
+    of_u = program.weights.unsqueeze(-1) * (Du + program.d)
+    of_u = of_u + apply_transposed(program.W, duals.scenario_inequality)
+    of_u = of_u + apply_transposed(program.V, duals.scenario_equality)
+    wrong = (-duals.inequality).clamp_min(0) * norms["h"]
+    wrong_scenario = (-duals.scenario_inequality).clamp_min(0) * norms["r"]
+    in_z = torch.maximum(largest(of_z), largest(wrong))
+    return torch.maximum(in_z, torch.maximum(sum_of_largest(of_u), sum_of_largest(wrong_scenario)))
+
+
+def shadow_cost(program: ScenarioProgram, duals: Duals) -> torch.Tensor:
+    """b'λ + e'ν over all stages, ``(n_contexts,)``."""
+    first = (program.h * duals.inequality).sum(-1) + (program.e * duals.equality).sum(-1)
+    scenario = (program.r * duals.scenario_inequality).sum((1, 2))
+    return first + scenario + (program.s * duals.scenario_equality).sum((1, 2))
+
+
+def length(program: ScenarioProgram, norms: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Largest distance from the origin to a row's boundary, ``(n_contexts,)``."""
+    farthest = program.weights.new_zeros(program.n_contexts)
+    for name in _RIGHT_SIDES:
+        farthest = torch.maximum(farthest, largest(getattr(program, name) / norms[name]))
+    return farthest
+
+
+def row_norms(program: ScenarioProgram) -> dict[str, torch.Tensor]:
+    """Largest coefficient of each row, under the name of its right-hand side; 1 for a zero row.
+
+    Shaped like the right-hand sides: ``(B | 1, rows)`` or ``(B | 1, M | 1, rows)``.
+    """
+    coupled, scenario = _row_maximum(program.T), _row_maximum(program.W)
+    lead = torch.broadcast_shapes(coupled.shape[:2], scenario.shape[:2])
+    missing = scenario.shape[-1] - coupled.shape[-1]
+    coupled = torch.nn.functional.pad(coupled, (0, missing)).expand(*lead, -1)
+    norms = {
+        "h": _row_maximum(program.G),
+        "e": _row_maximum(program.E),
+        "r": torch.maximum(coupled, scenario.expand(*lead, -1)),
+        "s": torch.maximum(_row_maximum(program.F), _row_maximum(program.V)),
+    }
+    return {name: torch.where(norm > 0, norm, 1.0) for name, norm in norms.items()}
+
+
+def largest(values: torch.Tensor) -> torch.Tensor:
+    """Largest absolute value of each context, ``(B | 1,)``; 0 where there is none."""
+    flat = values.detach().flatten(1)
+    return flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(flat.shape[0])
+
+
+def sum_of_largest(values: torch.Tensor) -> torch.Tensor:
+    """Σ_j of the largest absolute value in scenario j: ``(B, M, k)`` to ``(B,)``."""
+    return values.abs().amax(2).sum(1) if values.shape[2] else values.new_zeros(len(values))
+
+
+def _row_maximum(block: torch.Tensor) -> torch.Tensor:
+    block = block.detach()
+    return block.abs().amax(-1) if block.shape[-1] else block.new_zeros(block.shape[:-1])
+
+
+def _coupled(block: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """Block_j z of every scenario, ``(B, M | 1, rows)``."""
+    if block.shape[1] == 1:
+        return apply(block[:, 0], z).unsqueeze(1)
+    return apply(block.flatten(1, 2), z).unflatten(1, block.shape[1:3])
+
+
+def _coupled_sum(block: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Σ_j block_j' rows_j, ``(B, n_z)``."""
+    if block.shape[1] == 1:
+        return apply_transposed(block[:, 0], rows.sum(1))
+    # Contiguous, because a batched product of strided rows falls back to a loop.
+    return apply_transposed(block.flatten(1, 2), rows.flatten(1).contiguous())

@@ -1,0 +1,162 @@
+"""A trusted solver, one context at a time: what the others are checked against.
+
+May import: problems, and its siblings `base`, `extensive`, `optimality`, `solution`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import clarabel
+import highspy
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from forewise.problems.program import ScenarioProgram
+from forewise.solvers.base import ProgramSolver, valid_contexts
+from forewise.solvers.extensive import ExtensiveForm, extensive_form
+from forewise.solvers.optimality import ACCEPTED, residuals
+from forewise.solvers.solution import Duals, Solution, Status
+
+Array = np.ndarray
+
+
+class _Answer(NamedTuple):
+    """What a library said of one extensive form."""
+
+    status: Status
+    x: Array
+    inequality: Array
+    equality: Array
+    iterations: int
+
+
+@dataclass(frozen=True)
+class ReferenceSolver(ProgramSolver):
+    """HiGHS for linear programs and Clarabel for quadratic ones, looped over the contexts.
+
+    Prefer it to check another solver, or for a single program where nothing depends on speed.
+    Its solutions carry no gradients, and a linear program's is a corner of the optimal face.
+
+    Parameters
+    ----------
+    tolerance : float
+        Feasibility and gap tolerance given to the library.
+    """
+
+    tolerance: float = 1e-9
+
+    def solve_program(self, program: ScenarioProgram) -> Solution:
+        """Solve the contexts one after the other."""
+        valid = valid_contexts(program).tolist()
+        B, M = program.weights.shape
+        z = np.full((B, program.n_decisions), np.nan)
+        u = np.full((B, M, program.n_recourse), np.nan)
+        first, nu = np.zeros((B, program.h.shape[-1])), np.zeros((B, program.e.shape[-1]))
+        scenario = np.zeros((B, M, program.r.shape[-1]))
+        nus = np.zeros((B, M, program.s.shape[-1]))
+        status, iterations = [Status.INVALID] * B, np.zeros(B, dtype=np.int64)
+        for i in range(B):
+            if not valid[i]:
+                continue
+            form = extensive_form(program, i)
+            answer = self._solve_form(form)
+            status[i], iterations[i] = answer.status, answer.iterations
+            if answer.status is Status.OPTIMAL:
+                n, g, n_e = z.shape[1], first.shape[1], nu.shape[1]
+                z[i], first[i], nu[i] = answer.x[:n], answer.inequality[:g], answer.equality[:n_e]
+                u[i] = 0.0
+                u[i, form.kept] = answer.x[n:].reshape(len(form.kept), -1)
+                scenario[i, form.kept] = answer.inequality[g:].reshape(len(form.kept), -1)
+                nus[i, form.kept] = answer.equality[n_e:].reshape(len(form.kept), -1)
+        return _checked(program, (z, u, first, nu, scenario, nus), status, iterations)
+
+    def _solve_form(self, form: ExtensiveForm) -> _Answer:
+        return self._highs(form) if form.P.nnz == 0 else self._clarabel(form)
+
+    def _clarabel(self, form: ExtensiveForm) -> _Answer:
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
+        settings.tol_ktratio = 1e-3 * self.tolerance
+        n_e = len(form.e)
+        cones = [clarabel.ZeroConeT(n_e)] if n_e else []
+        cones += [clarabel.NonnegativeConeT(len(form.b))] if len(form.b) else []
+        A = sp.vstack([form.E, form.A], format="csc")
+        b = np.concatenate([form.e, form.b])
+        P = sp.triu(form.P, format="csc")
+        answer = clarabel.DefaultSolver(P, form.q, A, b, cones, settings).solve()
+        known = {
+            clarabel.SolverStatus.Solved: Status.OPTIMAL,
+            clarabel.SolverStatus.PrimalInfeasible: Status.INFEASIBLE,
+            clarabel.SolverStatus.DualInfeasible: Status.UNBOUNDED,
+        }
+        status = known.get(answer.status, Status.INACCURATE)
+        duals = np.array(answer.z)
+        return _Answer(status, np.array(answer.x), duals[n_e:], duals[:n_e], answer.iterations)
+
+    def _highs(self, form: ExtensiveForm) -> _Answer:
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", 1)
+        for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            highs.setOptionValue(option, max(self.tolerance, 1e-10))
+        rows = sp.vstack([form.E, form.A], format="csc")
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(form.q), rows.shape[0]
+        lp.col_cost_ = form.q
+        lp.col_lower_ = np.full(len(form.q), -highspy.kHighsInf)
+        lp.col_upper_ = np.full(len(form.q), highspy.kHighsInf)
+        lp.row_lower_ = np.concatenate([form.e, np.full(len(form.b), -highspy.kHighsInf)])
+        lp.row_upper_ = np.concatenate([form.e, form.b])
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.indptr, rows.indices
+        lp.a_matrix_.value_ = rows.data
+        highs.passModel(lp)
+        highs.run()
+        found = highs.getModelStatus()
+        if found == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+            highs.setOptionValue("presolve", "off")
+            highs.run()
+            found = highs.getModelStatus()
+        known = {
+            highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+            highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
+            highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
+        }
+        answer, n_e = highs.getSolution(), len(form.e)
+        # HiGHS gives the rate at which the cost rises with a row's bound: our multiplier's minus.
+        duals = -np.array(answer.row_dual)
+        iterations = max(highs.getInfo().simplex_iteration_count, 0)
+        status = known.get(found, Status.INACCURATE)
+        return _Answer(status, np.array(answer.col_value), duals[n_e:], duals[:n_e], iterations)
+
+
+def _checked(
+    program: ScenarioProgram, arrays: tuple[Array, ...], status: list[Status], iterations: Array
+) -> Solution:
+    """Make a solution of it; "optimal" only where the raw data agree."""
+    z, u, first, nu, scenario, nus = (
+        torch.from_numpy(array).to(program.weights.device) for array in arrays
+    )
+    duals = Duals(first, nu, scenario, nus)
+    found = residuals(program, z, u, duals)
+    # The library's own tolerances are absolute: allow it what they allow.
+    good = (found.worst <= 100 * ACCEPTED).tolist()
+    agreed = [
+        Status.INACCURATE if claimed is Status.OPTIMAL and not ok else claimed
+        for claimed, ok in zip(status, good, strict=True)
+    ]
+    return Solution(
+        decision=z,
+        recourse=u,
+        objective=program.objective(z, u).detach(),
+        duals=duals,
+        status=tuple(agreed),
+        primal_residual=found.primal,
+        dual_residual=found.dual,
+        gap=found.gap,
+        iterations=torch.from_numpy(iterations).to(z.device),
+    )

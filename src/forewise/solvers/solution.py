@@ -1,0 +1,126 @@
+"""What a solver returns: decisions, and the evidence that they are optimal.
+
+May import: nothing of forewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import torch
+
+
+class Status(StrEnum):
+    """How a context ended; `advice` says what to do about it."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    NONCONVEX = "nonconvex"
+    INVALID = "invalid"
+    INACCURATE = "inaccurate"
+
+    @property
+    def advice(self) -> str:
+        """One line for the user."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.OPTIMAL: "nothing to do",
+    Status.INFEASIBLE: "no decision meets all constraints: relax a bound or a budget",
+    Status.UNBOUNDED: "the cost falls without end: a bound or a cost is missing",
+    Status.NONCONVEX: "a quadratic cost is not positive semidefinite: check the signs of P and D",
+    Status.INVALID: "the data contain NaN or infinity: check this context's scenarios",
+    Status.INACCURATE: "the tolerance was not reached: rescale the data, or try ReferenceSolver()",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Duals:
+    """Multipliers of the program's rows; those of inequalities are nonnegative.
+
+    A multiplier is the rate at which the optimal cost falls as its right-hand side grows.
+    """
+
+    inequality: torch.Tensor  # of G z ≤ h (n_contexts, n_rows)
+    equality: torch.Tensor  # of E z = e
+    scenario_inequality: torch.Tensor  # of T_j z + W_j u_j ≤ r_j (n_contexts, n_scenarios, n_rows)
+    scenario_equality: torch.Tensor  # of F_j z + V_j u_j = s_j
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Proof that one context is infeasible or unbounded, checked against the raw data.
+
+    `residual` is how far the proof is from exact, relative to what it proves: no feasible (or
+    bounded) program within that relative distance of the data exists.
+    """
+
+    status: Status
+    residual: float
+    multipliers: Duals | None = None  # A'λ + E'ν = 0, λ ≥ 0, b'λ + e'ν = −1
+    decision_ray: torch.Tensor | None = None  # A x ≤ 0, E x = 0, H x = 0, cost of x = −1
+    recourse_ray: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Decisions of a batch of contexts, and how each was reached.
+
+    Tensors carry gradients to whatever the program was made from. In a context that is not
+    optimal they are NaN, and no gradient flows.
+
+    Attributes
+    ----------
+    decision : tensor (n_contexts, n_decisions)
+    recourse : tensor (n_contexts, n_scenarios, n_recourse)
+    objective : tensor (n_contexts,)
+    duals : Duals
+    status : tuple of Status, one per context
+    primal_residual : tensor (n_contexts,)
+        Largest violation of a row, relative to its coefficients and the size of the solution.
+    dual_residual : tensor (n_contexts,)
+        Largest violation of stationarity, relative to the cost coefficients.
+    gap : tensor (n_contexts,)
+        Primal minus dual objective, relative to the objective, or to the size of cost times
+        solution where that is larger than a hundred objectives.
+    certificates : mapping from context to Certificate
+        For the contexts that are infeasible or unbounded.
+    iterations : tensor (n_contexts,)
+    """
+
+    decision: torch.Tensor
+    recourse: torch.Tensor
+    objective: torch.Tensor
+    duals: Duals
+    status: tuple[Status, ...]
+    primal_residual: torch.Tensor
+    dual_residual: torch.Tensor
+    gap: torch.Tensor
+    iterations: torch.Tensor
+    certificates: Mapping[int, Certificate] = field(default_factory=dict)
+
+    @property
+    def optimal(self) -> torch.Tensor:
+        """Mask of the optimal contexts, ``(n_contexts,)``."""
+        optimal = [status is Status.OPTIMAL for status in self.status]
+        return torch.tensor(optimal, device=self.decision.device)
+
+    def to(self, dtype: torch.dtype) -> Solution:
+        """The same solution in another floating-point precision."""
+        duals = Duals(*(getattr(self.duals, name).to(dtype) for name in self.duals.__match_args__))
+        return replace(
+            self,
+            decision=self.decision.to(dtype),
+            recourse=self.recourse.to(dtype),
+            objective=self.objective.to(dtype),
+            duals=duals,
+        )
+
+    def __repr__(self) -> str:
+        counts = {status: self.status.count(status) for status in Status if status in self.status}
+        told = ", ".join(f"{count} {status}" for status, count in counts.items())
+        return f"Solution({len(self.status)} contexts: {told})"
