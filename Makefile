@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo test test-all lint format bench kernels clean
 
 demo: $(READY)
 	$(BIN)/forewise demo
@@ -28,6 +28,10 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	$(BIN)/forewise bench solver
+
+# Compiled kernels do not notice changes in the files they call.
+kernels:
+	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -146,6 +146,7 @@ def test_fitted_exponent_of_known_growth(power):
 
 def test_exponent_needs_two_sizes():
     assert math.isnan(fitted_exponent({256: 1.0}))
+    assert math.isnan(fitted_exponent({256: 0.0, 1024: 1.0}))
     assert between({1: 2.0, 3: 4.0}, [3, 5]) == {3: 4.0}
 
 

@@ -70,8 +70,8 @@ def test_gradient_of_recourse_is_that_of_qpth(peer):
     instance = recourse(n_scenarios=3, n_contexts=2)
     exact = prepared(QpthDense(), instance).forward_backward().of
     found = prepared(peer, instance).forward_backward().of
-    # cvxpylayers differentiates iteratively, to a few digits.
-    tolerance = 0.05 if isinstance(peer, CvxpyLayersPeer) else 1e-4
+    # cvxpylayers differentiates iteratively, to a few digits; the others where they stopped.
+    tolerance = 0.05 if isinstance(peer, CvxpyLayersPeer) else 1e-3
     assert set(found) == set(exact) == {"T", "W", "r", "q", "d"}
     for name, gradient in exact.items():
         assert np.abs(found[name] - gradient).max() < tolerance * np.abs(gradient).max()

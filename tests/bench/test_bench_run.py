@@ -3,16 +3,17 @@
 import csv
 import io
 import os
+import sys
 from dataclasses import dataclass
 
 import pytest
 import torch
 from rich.console import Console
 
-from forewise.bench import run_solver_bench
+from forewise.bench import memory, run_solver_bench
 from forewise.bench.files import whole_file, write_text
 from forewise.bench.peers import ClarabelLoop, HighsLoop
-from forewise.bench.results import FORWARD, SKIPPED
+from forewise.bench.results import ABOVE_BASELINE, FORWARD, PEAK, SKIPPED
 from forewise.bench.threads import one_core
 
 FILES = {"solver.csv", "solver.md", "solver.png", "solver.svg", "machine.txt"}
@@ -120,6 +121,7 @@ def test_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert path.read_text() == "new"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can take cores away")
 def test_one_core_is_given_back():
     threads, cores = torch.get_num_threads(), os.sched_getaffinity(0)
     with one_core():
@@ -127,3 +129,11 @@ def test_one_core_is_given_back():
         assert len(os.sched_getaffinity(0)) == 1
     assert torch.get_num_threads() == threads
     assert os.sched_getaffinity(0) == cores
+
+
+def test_memory_of_a_larger_instance_is_seen():
+    with one_core():
+        found = memory.main("pop", 8, 2048)
+    # The scenarios alone are 8 × 2048 × 15 numbers of 8 bytes.
+    assert found[ABOVE_BASELINE] > 8 * 2048 * 15 * 8 / 1024**2
+    assert found[PEAK] > found[ABOVE_BASELINE]

@@ -82,7 +82,7 @@ def _exponent(results: Results, family: str, quantity: str, what: str) -> Bar:
     wanted = f"≤ {LARGEST_EXPONENT:g}"
     if math.isnan(exponent):
         return Bar(label, wanted, "not measured", None)
-    return Bar(label, wanted, f"{exponent:.2f}", exponent <= LARGEST_EXPONENT)
+    return Bar(label, wanted, f"{exponent:.3f}", exponent <= LARGEST_EXPONENT)
 
 
 def _peak(results: Results) -> Bar:

@@ -18,12 +18,15 @@ from forewise.bench.results import ABOVE_BASELINE, PEAK, Measurement
 
 
 def fitted_exponent(values: Mapping[int, float]) -> float:
-    """p of the least-squares fit value ≈ c · size^p, from values by size; NaN of fewer than two."""
-    if len(values) < 2:
+    """p of the least-squares fit value ≈ c · size^p, from values by size.
+
+    NaN where fewer than two values are positive: a memory too small to be seen is 0.
+    """
+    seen = {size: value for size, value in values.items() if value > 0}
+    if len(seen) < 2:
         return float("nan")
-    sizes = np.log(np.array(list(values), dtype=float))
-    slope = np.polyfit(sizes, np.log(np.array(list(values.values()))), 1)[0]
-    return float(slope)
+    sizes, heights = np.array(list(seen), dtype=float), np.array(list(seen.values()))
+    return float(np.polyfit(np.log(sizes), np.log(heights), 1)[0])
 
 
 def between(values: Mapping[int, float], sizes: Iterable[int]) -> dict[int, float]:

@@ -216,8 +216,11 @@ def _sizes(given: dict[str, torch.Tensor], lead: tuple[int, int]) -> dict[str, i
                 )
             source.setdefault(letter, name)
     for matrix, vector in (("G", "h"), ("E", "e"), ("W", "r"), ("V", "s")):
-        if (matrix in given) != (vector in given) and (given.get(matrix, given.get(vector))).numel():
-            raise InvalidInputError(f"{matrix} and {vector} must be given together")
+        # A right-hand side without W or V belongs to rows that touch the decision alone.
+        alone = matrix if vector not in given else vector if matrix in "GE" else None
+        other = vector if alone == matrix else matrix
+        if alone in given and other not in given and given[alone].numel():
+            raise InvalidInputError(f"{alone} is given without {other}: both make the rows")
     sizes.setdefault("t", 0)
     for letter in "ugers":
         sizes.setdefault(letter, 0)

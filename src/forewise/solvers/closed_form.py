@@ -26,7 +26,9 @@ from forewise.solvers.solution import Solution
 
 # A quantile is the smallest value whose cumulated weight reaches the level, up to rounding.
 _ROUNDING = 1e-12
-_MAX_SEARCH = 100
+# Multipliers tried at once, and how often: enough to tell any two doubles apart.
+_TRIED = 33
+_MAX_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class DualSearch(Solver):
 
     Given the multiplier, an item's best order is where its piecewise linear marginal cost
     crosses zero: one look-up among its sorted scenarios. The spending falls with the
-    multiplier, piecewise linearly, and Newton's method finds where it meets the budget.
+    multiplier, piecewise linearly: many multipliers are tried at once, until the two that
+    enclose the budget lie on one piece.
     Prefer it wherever it applies; it is exact and linear in the number of scenarios but for
     their sorting.
     """
@@ -120,9 +123,10 @@ class DualSearch(Solver):
             if price is not None and budget is not None:
                 price = price.to(demand.device)
                 multiplier = _search(curves, price, budget.to(demand.device))
-                found = curves.order_at(-multiplier * price)
+                level = -(multiplier * price).unsqueeze(-1)
             else:
-                found = curves.order_at(demand.new_zeros(demand.shape[0], demand.shape[2]))
+                level = torch.zeros_like(curves.demand[..., :1])
+            found = curves.order_at(level)
         decision, multiplier = _differentiable(
             costs, demand, weights, found, multiplier, price, budget
         )
@@ -131,11 +135,11 @@ class DualSearch(Solver):
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """An order, and what holds it where it is; all ``(B, n)``."""
+    """Orders, and what holds them where they are; all ``(B, n, levels)``."""
 
     amount: torch.Tensor
     free: torch.Tensor  # between two scenarios, held by the marginal cost alone
-    slope: torch.Tensor  # of the marginal cost there
+    place: torch.Tensor  # which piece of the marginal cost they are on
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,15 +179,14 @@ class _MarginalCosts:
         )
 
     def order_at(self, marginal: torch.Tensor) -> _Order:
-        """The order at which the marginal cost reaches a level, ``(B, n)``, at least 0."""
-        place = torch.searchsorted(self.knots, marginal.unsqueeze(-1).contiguous())
+        """The orders at which marginal costs reach some levels, ``(B, n, levels)``, at least 0."""
+        place = torch.searchsorted(self.knots, marginal.contiguous())
         below = place // 2
-        slope = self.slope.expand(len(marginal), -1, -1).gather(-1, below).squeeze(-1)
-        offset = self.offset.gather(-1, below).squeeze(-1)
-        at_scenario = self.demand.gather(-1, below.clamp_max(self.demand.shape[-1] - 1)).squeeze(-1)
-        free = (place % 2 == 0).squeeze(-1)
-        amount = torch.where(free, (marginal - offset) / slope, at_scenario)
-        return _Order(amount.clamp_min(0), free & (amount > 0), slope)
+        slope = self.slope.expand(len(marginal), -1, -1).gather(-1, below)
+        at_scenario = self.demand.gather(-1, below.clamp_max(self.demand.shape[-1] - 1))
+        free = place == 2 * below
+        amount = torch.where(free, (marginal - self.offset.gather(-1, below)) / slope, at_scenario)
+        return _Order(amount.clamp_min(0), free & (amount > 0), place)
 
 
 def _sort(demand: torch.Tensor, scenarios: Scenarios) -> tuple[torch.Tensor, torch.Tensor]:
@@ -205,34 +208,34 @@ def _sort(demand: torch.Tensor, scenarios: Scenarios) -> tuple[torch.Tensor, tor
 
 def _search(curves: _MarginalCosts, price: torch.Tensor, budget: torch.Tensor) -> torch.Tensor:
     """The budget's multiplier of each context, ``(B, 1)``; 0 where the budget is not binding."""
-    B = curves.demand.shape[0]
-    multiplier = curves.demand.new_zeros(B, 1)
-    start = curves.order_at(multiplier.expand(-1, curves.demand.shape[1]))
-    spent = (price * start.amount).sum(-1)
+    multiplier = curves.demand.new_zeros(curves.demand.shape[0], 1)
+    unpriced = curves.order_at(torch.zeros_like(curves.demand[..., :1]))
+    spent = (price * unpriced.amount.squeeze(-1)).sum(-1)
     # A NaN compares false: a context with bad data is not searched.
     binding = (spent > budget).nonzero().squeeze(1)
     if len(binding) == 0:
         return multiplier
     curves = curves.take(binding)
-    low = multiplier[binding]
+    column = price.unsqueeze(-1)
     # With this multiplier no priced item is ordered: its marginal cost at 0 is positive.
-    at_zero = -(curves.offset[..., 0] / price.clamp_min(1e-300))
-    high = torch.where(price > 0, at_zero, 0.0).amax(-1, keepdim=True).clamp_min(0)
-    guess = low
-    for _ in range(_MAX_SEARCH):
-        order = curves.order_at(-guess * price)
-        excess = (price * order.amount).sum(-1, keepdim=True) - budget
-        low, high = torch.where(excess > 0, guess, low), torch.where(excess > 0, high, guess)
-        if bool((excess.abs() <= 1e-14 * budget.abs()).all()):
+    at_zero = -curves.offset[..., 0] / torch.where(price > 0, price, torch.inf)
+    low, high = multiplier[binding], at_zero.amax(-1, keepdim=True).clamp_min(0)
+    part = torch.linspace(0, 1, _TRIED, dtype=low.dtype, device=low.device)
+    for _ in range(_MAX_ROUNDS):
+        tried = low + (high - low) * part
+        order = curves.order_at(-column * tried.unsqueeze(1))
+        excess = (column * order.amount).sum(1) - budget
+        last_over = ((excess > 0).sum(-1, keepdim=True) - 1).clamp(0, _TRIED - 2)
+        ends = torch.cat([last_over, last_over + 1], dim=-1)
+        low, high = tried.gather(-1, ends).split(1, dim=-1)
+        over, under = excess.gather(-1, ends).split(1, dim=-1)
+        places = order.place.gather(-1, ends.unsqueeze(1).expand(-1, len(price), -1))
+        if bool((places[..., 0] == places[..., 1]).all()):
             break
-        fall = (order.free * price.square() / order.slope).sum(-1, keepdim=True)
-        newton = guess + excess / fall
-        inside = (newton > low) & (newton < high)
-        following = torch.where(inside, newton, 0.5 * (low + high))
-        if bool((following == guess).all()):
-            break
-        guess = following
-    multiplier[binding] = guess
+    # On one piece spending is linear in the multiplier.
+    drop = over - under
+    share = torch.where(drop > 0, over / torch.where(drop > 0, drop, 1.0), 0.0)
+    multiplier[binding] = low + (high - low) * share
     return multiplier
 
 
@@ -250,7 +253,8 @@ def _differentiable(
     A free order is where its marginal cost meets the multiplier, an order on a scenario is that
     scenario, and the multiplier is what makes the free orders use up the budget.
     """
-    amount = found.amount.unsqueeze(1)
+    order, is_free = found.amount.squeeze(-1), found.free.squeeze(-1)
+    amount = order.unsqueeze(1)
     below, above = (demand < amount).to(demand.dtype), (demand > amount).to(demand.dtype)
     weight = weights.unsqueeze(-1)
     share_below, share_above = (weight * below).sum(1), (weight * above).sum(1)
@@ -261,15 +265,15 @@ def _differentiable(
     offset = c + c_e * share_below - c_s * share_above - 2 * (q_e * value_below + q_s * value_above)
     nearest = (demand.detach() - amount).abs().argmin(1, keepdim=True)
     on_scenario = demand.gather(1, nearest).squeeze(1)
-    held = torch.where(found.amount > 0, on_scenario, 0.0)
+    held = torch.where(order > 0, on_scenario, 0.0)
     if price is None or budget is None:
-        return torch.where(found.free, -offset / slope, held), multiplier
-    free = found.free.to(demand.dtype)
-    spent = (price * torch.where(found.free, -offset / slope, held)).sum(-1, keepdim=True)
+        return torch.where(is_free, -offset / slope, held), multiplier
+    free = is_free.to(demand.dtype)
+    spent = (price * torch.where(is_free, -offset / slope, held)).sum(-1, keepdim=True)
     fall = (free * price.square() / slope).sum(-1, keepdim=True)
     # With no free item the multiplier moves nothing; keep the one that was found.
     moves = (multiplier > 0) & (fall > 0)
     multiplier = torch.where(
         moves, (spent - budget.to(spent.device)) / torch.where(moves, fall, 1.0), multiplier
     )
-    return torch.where(found.free, -(offset + multiplier * price) / slope, held), multiplier
+    return torch.where(is_free, -(offset + multiplier * price) / slope, held), multiplier

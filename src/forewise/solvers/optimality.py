@@ -39,19 +39,18 @@ def residuals(
     program: ScenarioProgram, z: torch.Tensor, u: torch.Tensor, duals: Duals
 ) -> Residuals:
     """Recompute the optimality conditions of a batch."""
-    tiny = torch.finfo(z.dtype).tiny
     weights = program.weights.unsqueeze(-1)
     Pz, Du = apply(program.P, z), apply(program.D, u)
     norms = row_norms(program)
     size = torch.maximum(length(program, norms), torch.maximum(largest(z), largest(u)))
-    primal = violation(program, z, u, norms) / size.clamp_min(tiny)
+    primal = violation(program, z, u, norms) / _or_one(size)
     cost_size = torch.maximum(largest(program.q), largest(program.d)).expand(len(z))
     cost_size = torch.maximum(cost_size, torch.maximum(largest(Pz), largest(Du)))
-    dual = slope(program, Pz, Du, duals, norms) / cost_size.clamp_min(tiny)
+    dual = slope(program, Pz, Du, duals, norms) / _or_one(cost_size)
     curved = (z * Pz).sum(-1) + (weights * u * Du).sum((1, 2))
     linear = (program.q * z).sum(-1) + (weights * program.d * u).sum((1, 2))
-    scale = torch.maximum((0.5 * curved + linear).abs(), 1e-2 * cost_size * size)
-    gap = (curved + linear + shadow_cost(program, duals)).abs() / scale.clamp_min(tiny)
+    scale = torch.maximum((0.5 * curved + linear).abs(), 1e-2 * _or_one(cost_size * size))
+    gap = (curved + linear + shadow_cost(program, duals)).abs() / scale
     return Residuals(primal, dual, gap)
 
 
@@ -142,6 +141,11 @@ def largest(values: torch.Tensor) -> torch.Tensor:
 def sum_of_largest(values: torch.Tensor) -> torch.Tensor:
     """Σ_j of the largest absolute value in scenario j: ``(B, M, k)`` to ``(B,)``."""
     return values.abs().amax(2).sum(1) if values.shape[2] else values.new_zeros(len(values))
+
+
+def _or_one(size: torch.Tensor) -> torch.Tensor:
+    """What to divide by: a size, or 1 where there is none (a program without costs, say)."""
+    return torch.where(size > 0, size, 1.0)
 
 
 def _row_maximum(block: torch.Tensor) -> torch.Tensor:

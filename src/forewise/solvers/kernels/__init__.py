@@ -9,8 +9,8 @@ several. In the order in which they import each other:
     views       looking at memory as an array
     algebra     small dense linear algebra
     workspace   the scratch memory of one context
-    loading     how a program gets there, scaled
     arrow       products, factor and solutions of the arrow-shaped Newton system
+    loading     how a program gets into the workspace, scaled
     path        the interior-point loop
     batch       all contexts of a program, on as many threads as torch uses
 

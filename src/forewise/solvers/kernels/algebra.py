@@ -17,6 +17,8 @@ Array = np.ndarray
 # bend a Newton step. Absolute, in the scaled program's units: for directions without any cost.
 RELATIVE_RIDGE = 1e-13
 ABSOLUTE_RIDGE = 1e-13
+#: What a sum of products is off by, relative to its terms.
+ROUNDING = 1e-15
 # A pivot that is lost to rounding becomes this multiple of its scale, which takes its
 # direction out of the solution.
 _LOST_PIVOT = 1e16
@@ -163,6 +165,20 @@ def solve_lower_columns_each(L: Array, B: Array) -> None:
         for a in range(n):
             for m in range(M):
                 B[i, a, m] /= L[i, i, m]
+
+
+@compiled
+def solve_upper_columns_each(L: Array, B: Array) -> None:
+    """B := L'⁻¹ B of every scenario, ``(k, k, M)`` and ``(k, n, M)``."""
+    k, n, M = B.shape
+    for i in range(k - 1, -1, -1):
+        for a in range(n):
+            for m in range(M):
+                B[i, a, m] /= L[i, i, m]
+        for c in range(i):
+            for a in range(n):
+                for m in range(M):
+                    B[c, a, m] -= L[i, c, m] * B[i, a, m]
 
 
 @compiled

@@ -16,9 +16,8 @@ itself:
 and one n_z × n_z system is left. Where every scenario row has one recourse variable and every
 such variable one coupled row (`diagonal`: shortage and excess, losses beyond a threshold), H_j
 is diagonal and the Schur complement is T'κT with one positive κ per coupled row, computed
-without subtraction. Otherwise it is a difference of large numbers. Near the end of the path Θ
-spans twenty orders of magnitude; Θ⁻¹ is therefore floored before the elimination, and what
-that changes is taken back by refinement against the system without the floor.
+without subtraction. Otherwise it is computed as a sum of squares. Near the end of the path Θ
+spans twenty orders of magnitude; refinement takes back what rounding leaves there.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ import numpy as np
 from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.algebra import (
     ABSOLUTE_RIDGE,
+    ROUNDING,
     add,
     add_dots,
     add_first_stage_columns,
@@ -42,11 +42,13 @@ from forewise.solvers.kernels.algebra import (
     cholesky_each,
     copy,
     fill,
+    largest,
     solve_lower,
     solve_lower_columns,
     solve_lower_columns_each,
     solve_lower_each,
     solve_upper,
+    solve_upper_columns_each,
     solve_upper_each,
 )
 from forewise.solvers.kernels.compiling import compiled
@@ -66,6 +68,12 @@ from forewise.solvers.kernels.workspace import (
 )
 
 Array = np.ndarray
+
+# Two small terms keep the elimination from dividing by nearly nothing, and refinement takes back
+# what they change: a floor of Θ⁻¹, in units of its row, and a curvature of dense recourse, in
+# units of its weight, for variables that only equalities hold.
+DIAGONAL_FLOOR, DENSE_FLOOR = 1e-12, 1e-14
+_PROXIMAL = 1e-9
 
 
 @compiled
@@ -164,18 +172,19 @@ def add_equality_columns(w: Work, s: Sizes, nu: int, out: int) -> None:
 def factor(w: Work, s: Sizes) -> None:
     """Factor the system for the workspace's Θ⁻¹ and its floor."""
     theta, inverse = vector(w, at.THETA, s.rows), vector(w, at.INVERSE_THETA, s.rows)
-    floor = vector(w, at.FLOOR, s.rows)
+    norms, barrier = vector(w, at.NORMS, s.rows), vector(w, at.BARRIER, s.rows)
+    floor = vector(w, at.FLOOR, 1)[0]
     for a in range(s.rows):
-        theta[a] = 1.0 / (inverse[a] + floor[a])
+        theta[a] = 1.0 / (inverse[a] + floor * norms[a] * norms[a] / barrier[a])
     L, scale = matrix(w, at.L, s.n, s.n), vector(w, at.SCALE, max(s.n, s.e))
     copy(L, matrix(w, at.P, s.n, s.n), 1.0)
     add_gram(L, matrix(w, at.G, s.g, s.n), theta)
     if w.diagonal:
         eliminate_diagonal(w, s, L)
-        for a in range(s.n):
-            scale[a] = L[a, a]
     else:
-        eliminate_dense(w, s, L, scale)
+        eliminate_dense(w, s, L)
+    for a in range(s.n):
+        scale[a] = L[a, a]
     cholesky(L, scale)
     if s.e:
         bridge, E = matrix(w, at.BRIDGE_E, s.n, s.e), matrix(w, at.E, s.e, s.n)
@@ -226,18 +235,24 @@ def eliminate_diagonal(w: Work, s: Sizes, L: Array) -> None:
 
 
 @compiled
-def eliminate_dense(w: Work, s: Sizes, L: Array, scale: Array) -> None:
-    """Eliminate any recourse, equalities included; brings L to its Schur complement.
+def eliminate_dense(w: Work, s: Sizes, L: Array) -> None:
+    """Eliminate any recourse, equalities included; L := L + the scenarios' Schur complements.
 
-    `scale` receives the diagonal before the subtraction: rounding errors are relative to it.
+    T'ΘT − C'H⁻¹C is a difference of large numbers. With Y = H⁻¹C it is also
+
+        (T − W Y)'Θ(T − W Y) + Y'(w D)Y,
+
+    a sum of squares that Y minimises: rounding errors of Y enter it only squared.
     """
     theta, scratch = scenario_rows(w, s, at.THETA, s.r), vector(w, at.SCRATCH, s.M)
     T, W = coupling_block(w, s), cube(w, at.W, s.r, s.k, s.M)
-    H, X = cube(w, at.H, s.k, s.k, s.M), cube(w, at.X, s.k, s.n, s.M)
-    add_gram_each(L, T, theta, scratch)
-    for a in range(s.n):
-        scale[a] = L[a, a]
-    copy(H, cube(w, at.D, s.k, s.k, s.M), 1.0)
+    H, X, Y = (
+        cube(w, at.H, s.k, s.k, s.M),
+        cube(w, at.X, s.k, s.n, s.M),
+        cube(w, at.Y, s.k, s.n, s.M),
+    )
+    D = cube(w, at.D, s.k, s.k, s.M)
+    copy(H, D, 1.0)
     fill(X, 0.0)
     for i in range(s.r):
         for a in range(s.k):
@@ -248,15 +263,44 @@ def eliminate_dense(w: Work, s: Sizes, L: Array, scale: Array) -> None:
                     H[a, c, m] += scratch[m] * W[i, c, m]
             if i < s.t:
                 add_outer(X[a], scratch, T[i])
+    weight = vector(w, at.WEIGHT, s.M)
+    for a in range(s.k):
+        for m in range(s.M):
+            H[a, a, m] += _PROXIMAL * weight[m]
     cholesky_each(H, scratch)
     solve_lower_columns_each(H, X)
+    copy(Y, X, 1.0)
+    solve_upper_columns_each(H, Y)
+    row = matrix(w, at.ROW, s.n, s.M)
+    for i in range(s.r):
+        fill(row, 0.0)
+        if i < s.t:
+            fill(scratch, 1.0)
+            add_outer(row, scratch, T[i])
+        for a in range(s.k):
+            for c in range(s.n):
+                for m in range(s.M):
+                    row[c, m] -= W[i, a, m] * Y[a, c, m]
+        add_weighted_squares(L, row, theta[i], scratch)
+    for a in range(s.k):
+        fill(row, 0.0)
+        for b in range(s.k):
+            for c in range(s.n):
+                for m in range(s.M):
+                    row[c, m] += D[a, b, m] * Y[b, c, m]
+        for c in range(s.n):
+            add_dots(L[c], row, Y[a, c], c + 1)
     if s.s:
         eliminate_equalities(w, s, L)
-    for v in range(s.k):
-        for a in range(s.n):
-            for m in range(s.M):
-                scratch[m] = -X[v, a, m]
-            add_dots(L[a], X[v], scratch, a + 1)
+
+
+@compiled
+def add_weighted_squares(L: Array, row: Array, weight: Array, scratch: Array) -> None:
+    """Lower triangle of L := L + Σ_m weight_m row_m row_m', with row ``(n, M)``."""
+    for a in range(row.shape[0]):
+        for m in range(row.shape[1]):
+            scratch[m] = weight[m] * row[a, m]
+        add_dots(L[a], row, scratch, a + 1)
 
 
 @compiled
@@ -398,7 +442,7 @@ def solve_first_stage(w: Work, s: Sizes, right: int, out: int) -> None:
 
 @compiled
 def refine(w: Work, s: Sizes, right: int, right_rows: int, out: int, out_Ax: int) -> None:
-    """Correct a solution of the factored system towards that of the system without the floor."""
+    """Correct what rounding left of a solution, against the system before elimination."""
     error, correction = at.ERROR, at.CORRECTION
     put_curvature(w, s, out, error)
     add_inequality_columns(w, s, out + ROWS, error)
@@ -410,9 +454,13 @@ def refine(w: Work, s: Sizes, right: int, right_rows: int, out: int, out_Ax: int
             residual[a] = given[a] - residual[a]
     residual, given = vector(w, error + ROWS, s.rows), vector(w, right_rows, s.rows)
     inverse_theta, Ax = vector(w, at.INVERSE_THETA, s.rows), vector(w, out_Ax, s.rows)
-    dual = vector(w, out + ROWS, s.rows)
+    dual, norms = vector(w, out + ROWS, s.rows), vector(w, at.NORMS, s.rows)
+    size = max(largest(vector(w, out + Z, s.n)), largest(vector(w, out + U, s.k * s.M)))
     for a in range(s.rows):
         residual[a] = given[a] - Ax[a] + inverse_theta[a] * dual[a]
+        # What is only rounding must not be chased: Θ would make it large.
+        if abs(residual[a]) <= ROUNDING * size * norms[a]:
+            residual[a] = 0.0
     solve(w, s, error, error + ROWS, correction, at.CORRECTION_AX)
     for part, size in ((Z, s.n), (U, s.k * s.M), (ROWS, s.rows), (NU, s.e), (NUS, s.s * s.M)):
         add(vector(w, out + part, size), vector(w, correction + part, size), 1.0)

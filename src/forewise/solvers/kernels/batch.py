@@ -13,7 +13,7 @@ from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.loading import load
-from forewise.solvers.kernels.path import follow, start
+from forewise.solvers.kernels.path import follow, solve_context, start
 from forewise.solvers.kernels.workspace import (
     NU,
     NUS,
@@ -181,7 +181,7 @@ def _follow_range(
         if targets[b] > 0.0:
             follow(w, s, tolerance, max_iterations, targets[b])
         _unload_end(w, s, b, kept, units.length, units.cost, centres)
-        ended[b], iterations[b] = follow(w, s, tolerance, max_iterations, 0.0)
+        ended[b], iterations[b] = solve_context(w, s, tolerance, max_iterations)
         _unload_end(w, s, b, kept, units.length, units.cost, solutions)
         if targets[b] == 0.0:
             _unload_end(w, s, b, kept, units.length, units.cost, centres)

@@ -13,6 +13,7 @@ import numpy as np
 
 from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.algebra import copy, largest
+from forewise.solvers.kernels.arrow import DENSE_FLOOR, DIAGONAL_FLOOR
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.workspace import (
     ProgramArrays,
@@ -30,9 +31,6 @@ Array = np.ndarray
 #: What all scenarios together count for in the barrier, against 1 for a first-stage row.
 BARRIER_SHARE = 16.0
 _SMALLEST_WEIGHT = 1e-8  # of a scenario, in the barrier
-# The floor of Θ⁻¹ in units of the rows: the elimination of dense recourse subtracts large
-# numbers, and the floor bounds how large.
-_DIAGONAL_FLOOR, _DENSE_FLOOR = 1e-10, 1e-8
 
 
 class Units(NamedTuple):
@@ -109,6 +107,7 @@ def load(p: ProgramArrays, w: Work, b: int) -> tuple[Sizes, Units]:
     length = load_rows(p, w, s, b, kept)
     cost = load_costs(p, w, s, b, kept, length)
     load_barrier(w, s)
+    vector(w, at.FLOOR, 1)[0] = DIAGONAL_FLOOR if w.diagonal else DENSE_FLOOR
     return s, Units(length, cost)
 
 
@@ -192,7 +191,7 @@ def load_costs(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array, length:
 
 @compiled
 def load_barrier(w: Work, s: Sizes) -> None:
-    """Weights of the rows in the barrier, and the floor of Θ⁻¹."""
+    """Weights of the rows in the barrier."""
     barrier, weight = vector(w, at.BARRIER, s.rows), vector(w, at.WEIGHT, s.M)
     for a in range(s.g):
         barrier[a] = 1.0
@@ -200,7 +199,3 @@ def load_barrier(w: Work, s: Sizes) -> None:
     for a in range(s.r):
         for m in range(s.M):
             scenario[a, m] = BARRIER_SHARE * max(weight[m], _SMALLEST_WEIGHT)
-    norms, floor = vector(w, at.NORMS, s.rows), vector(w, at.FLOOR, s.rows)
-    unit = _DIAGONAL_FLOOR if w.diagonal else _DENSE_FLOOR
-    for a in range(s.rows):
-        floor[a] = unit * norms[a] * norms[a] / barrier[a]

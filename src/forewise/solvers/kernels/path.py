@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import add, copy, largest
+from forewise.solvers.kernels.algebra import ROUNDING, add, copy, largest
 from forewise.solvers.kernels.arrow import (
     add_equality_columns,
     add_inequality_columns,
@@ -51,15 +51,20 @@ _BARRIER_SHARE = 16.0  # what all scenarios together count for, against 1 for a 
 _SMALLEST_WEIGHT = 1e-8  # of a scenario, in the barrier
 _START_SHIFT = 0.1  # smallest slack and multiplier at the start, in units of their rows
 _STEP_FRACTION = 0.995  # of the way to the boundary
+_SHORT_STEP = 0.1  # below which a step is taken back and the point recentred
+_RECENTRING = 0.8  # what recentring leaves of μ and the residuals
 _CENTRED = 1e-9  # relative deviation from the central path that counts as on it
+_TINY = 1e-300  # keeps programs without inequalities from dividing zero by zero
+_GAP = 0.01  # tolerance of the relative gap, against that of the residuals
 _SMALLEST_COST = 1e-2  # to which a gap is relative, in the scaled program's units
-_PATIENCE = 12  # iterations without progress before a context is given up
+ACCEPTED_MERIT = 1e-9  # of a stalled path, to be kept without a second try
+_PATIENCE = 8  # iterations without progress before a context is given up
 _DIVERGING = 1e3  # size of variables or multipliers from which rays are looked for
 _CERTAIN = 1e-9  # relative residual at which a ray is a proof
-# Steps are refined once Θ⁻¹ comes within this multiple of its floor: once where the elimination
-# subtracts nothing, twice where it does.
-_NEAR_FLOOR = 100.0
-_DIAGONAL_REFINEMENTS, _DENSE_REFINEMENTS = 1, 2
+# How often a step is refined, with diagonal and with dense recourse: before any row's Θ⁻¹ is
+# nearly that of an active row, in units of the row, and from then on.
+_NEARLY_ACTIVE = 1e-8
+_DIAGONAL_REFINEMENTS, _DENSE_REFINEMENTS = (0, 1), (1, 3)
 
 
 class Progress(NamedTuple):
@@ -152,18 +157,23 @@ def measure(w: Work, s: Sizes, target: float) -> Progress:
     multiplier, norms = vector(w, point + ROWS, s.rows), vector(w, at.NORMS, s.rows)
     weight = vector(w, at.BARRIER, s.rows)
     total, barrier, centre = 0.0, 0.0, 0.0
+    size = max(largest(vector(w, point + Z, s.n)), largest(vector(w, point + U, s.k * s.M)))
+    size = max(size, 1.0)
+    rounding = ROUNDING * size
     for a in range(s.rows):
         rows[a] = bound[a] - Ax[a]
-        primal = max(primal, abs(slack[a] - rows[a]) / norms[a])
+        residual = abs(slack[a] - rows[a]) / norms[a]
+        primal = max(primal, residual)
+        # Residuals that are only rounding must not be chased: Θ would make them large.
+        if residual <= rounding:
+            rows[a] = slack[a]
         total += slack[a] * multiplier[a]
         barrier += weight[a]
     if target > 0.0:
         for a in range(s.rows):
             centre = max(centre, abs(slack[a] * multiplier[a] / (weight[a] * target) - 1.0))
-    size = max(largest(vector(w, point + Z, s.n)), largest(vector(w, point + U, s.k * s.M)))
-    size = max(size, 1.0)
     gap = centre if target > 0.0 else total / max(abs(cost), _SMALLEST_COST)
-    return Progress(total / barrier, primal / size, dual, gap, size)
+    return Progress(total / max(barrier, _TINY), primal / size, dual, gap, size)
 
 
 @compiled
@@ -219,14 +229,56 @@ def longest_step(position: Array, change: Array, cap: float) -> float:
 
 
 @compiled
+def correct(
+    w: Work, s: Sizes, mu: float, centring: float, aim: float, second_order: float
+) -> None:
+    """Put the corrector's right-hand side into the workspace, from the predictor's step.
+
+    What it asks of the residuals is what it asks of μ: to shrink to the share `centring`.
+    Close to a centre that is aimed at, it is a plain Newton step.
+    """
+    target = max(centring * mu, aim)
+    share = 1.0 if aim > 0.0 else 1.0 - centring
+    for part, size in ((Z, s.n), (U, s.k * s.M), (NU, s.e), (NUS, s.s * s.M)):
+        copy(vector(w, at.CORRECTED + part, size), vector(w, at.RIGHT + part, size), share)
+    slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
+    rows, corrected = vector(w, at.RIGHT + ROWS, s.rows), vector(w, at.CORRECTED + ROWS, s.rows)
+    change, dual_change = vector(w, at.CHANGE, s.rows), vector(w, at.STEP + ROWS, s.rows)
+    barrier = vector(w, at.BARRIER, s.rows)
+    for a in range(s.rows):
+        product = second_order * change[a] * dual_change[a] - target * barrier[a]
+        residual = slack[a] - rows[a]
+        corrected[a] = slack[a] - share * residual + product / dual[a]
+        # From here on, the part of the slack's change that does not depend on the direction.
+        change[a] = -share * residual
+
+
+@compiled
+def corrector_steps(w: Work, s: Sizes, near: bool) -> tuple[float, float]:
+    """Solve for the corrector's direction; returns how far variables and multipliers may go."""
+    solve(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
+    far, close = _DIAGONAL_REFINEMENTS if w.diagonal else _DENSE_REFINEMENTS
+    for _ in range(close if near else far):
+        refine(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
+    change = vector(w, at.CHANGE, s.rows)
+    add(change, vector(w, at.STEP_AX, s.rows), -1.0)
+    cap = 1.0 / _STEP_FRACTION
+    slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
+    primal_step = _STEP_FRACTION * longest_step(slack, change, cap)
+    dual_step = _STEP_FRACTION * longest_step(dual, vector(w, at.STEP + ROWS, s.rows), cap)
+    return primal_step, dual_step
+
+
+@compiled
 def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
     """One predictor–corrector step (Mehrotra's) from the point that was measured."""
     slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
-    inverse_theta, floor = vector(w, at.INVERSE_THETA, s.rows), vector(w, at.FLOOR, s.rows)
+    inverse_theta, norms = vector(w, at.INVERSE_THETA, s.rows), vector(w, at.NORMS, s.rows)
+    barrier = vector(w, at.BARRIER, s.rows)
     near = False
     for a in range(s.rows):
         inverse_theta[a] = slack[a] / dual[a]
-        near |= inverse_theta[a] < _NEAR_FLOOR * floor[a]
+        near |= inverse_theta[a] * barrier[a] < _NEARLY_ACTIVE * norms[a] * norms[a]
     factor(w, s)
 
     # Predictor: straight at the solution. How far it gets says how much to centre.
@@ -236,30 +288,20 @@ def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
     for a in range(s.rows):
         change[a] = rows[a] - slack[a] - Ax_change[a]
     primal_step, dual_step = longest_step(slack, change, 1.0), longest_step(dual, dual_change, 1.0)
-    barrier = vector(w, at.BARRIER, s.rows)
     reached, total = 0.0, 0.0
     for a in range(s.rows):
         reached += (slack[a] + primal_step * change[a]) * (dual[a] + dual_step * dual_change[a])
         total += barrier[a]
-    centring = min(max(reached / (total * mu), 0.0), 1.0) ** 3
-    target = max(centring * mu, aim)
+    centring = min(max(reached / max(total * mu, _TINY), 0.0), 1.0) ** 3
 
-    # Corrector: towards the centre, minus the predictor's second-order error. Close to the
-    # centre that is aimed at, plain Newton steps converge faster without it.
-    second_order = 0.0 if mu <= 2.0 * aim else 1.0
-    corrected = vector(w, at.CORRECTED, s.rows)
-    for a in range(s.rows):
-        product = second_order * change[a] * dual_change[a] - target * barrier[a]
-        corrected[a] = rows[a] + product / dual[a]
-    solve(w, s, at.RIGHT, at.CORRECTED, at.STEP, at.STEP_AX)
-    if near:
-        for _ in range(_DIAGONAL_REFINEMENTS if w.diagonal else _DENSE_REFINEMENTS):
-            refine(w, s, at.RIGHT, at.CORRECTED, at.STEP, at.STEP_AX)
-    for a in range(s.rows):
-        change[a] = rows[a] - slack[a] - Ax_change[a]
-    cap = 1.0 / _STEP_FRACTION
-    primal_step = _STEP_FRACTION * longest_step(slack, change, cap)
-    dual_step = _STEP_FRACTION * longest_step(dual, dual_change, cap)
+    # Corrector: towards the centre, minus the predictor's second-order error.
+    correct(w, s, mu, centring, aim, 1.0 if mu > 2.0 * aim else 0.0)
+    primal_step, dual_step = corrector_steps(w, s, near)
+    if min(primal_step, dual_step) < _SHORT_STEP:
+        # Off the centre, the second-order term misleads: go back towards the centre first.
+        solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
+        correct(w, s, mu, _RECENTRING, aim, 0.0)
+        primal_step, dual_step = corrector_steps(w, s, near)
     if not linear:
         # Quadratic costs tie the multipliers to the variables: both take the shorter step.
         primal_step = dual_step = min(primal_step, dual_step)
@@ -269,6 +311,35 @@ def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
         add(vector(w, at.POINT + part, size), vector(w, at.STEP + part, size), primal_step)
     for part, size in ((ROWS, s.rows), (NU, s.e), (NUS, s.s * s.M)):
         add(vector(w, at.POINT + part, size), vector(w, at.STEP + part, size), dual_step)
+
+
+@compiled
+def solve_context(w: Work, s: Sizes, tolerance: float, max_iterations: int) -> tuple[int, int]:
+    """Follow the path from the workspace's point to the solution, twice if need be.
+
+    Where more rows are active than there are variables, the floor freezes their multipliers.
+    Such a context is started again without the floor, and its better end is kept.
+    """
+    ended, iterations = follow(w, s, tolerance, max_iterations, 0.0)
+    if ended == STALLED:
+        first = merit(w, s)
+        if first > ACCEPTED_MERIT:
+            copy_point(w, s, at.POINT, at.SLACK, at.FIRST, at.FIRST_SLACK)
+            vector(w, at.FLOOR, 1)[0] = 0.0
+            start(w, s)
+            ended, more = follow(w, s, tolerance, max_iterations, 0.0)
+            iterations += more
+            if ended == STALLED and merit(w, s) > first:
+                copy_point(w, s, at.FIRST, at.FIRST_SLACK, at.POINT, at.SLACK)
+    return ended, iterations
+
+
+@compiled
+def merit(w: Work, s: Sizes) -> float:
+    """The largest of the residuals and the relative gap."""
+    inequality_rows(w, s, at.POINT, at.AX)
+    now = measure(w, s, 0.0)
+    return max(max(now.primal, now.dual), now.gap)
 
 
 @compiled
@@ -288,7 +359,7 @@ def follow(
     for iteration in range(max_iterations + 1):
         now = measure(w, s, target)
         residual = max(now.primal, now.dual)
-        if residual <= tolerance and now.gap <= (_CENTRED if target > 0.0 else tolerance):
+        if residual <= tolerance and now.gap <= (_CENTRED if target > 0.0 else _GAP * tolerance):
             return CONVERGED, iteration
         multipliers = 0.0
         for a in range(s.rows):
@@ -299,8 +370,20 @@ def follow(
             return PRIMAL_RAY, iteration
         merit = max(residual, now.gap)
         waited = 0 if merit < 0.9 * best else waited + 1
-        best = min(best, merit)
+        if merit < best:
+            best = merit
+            copy_point(w, s, at.POINT, at.SLACK, at.BEST, at.BEST_SLACK)
         if waited >= _PATIENCE or not np.isfinite(merit):
             break
         take_step(w, s, now.mu, curved == 0.0, target)
+    if best < np.inf:
+        copy_point(w, s, at.BEST, at.BEST_SLACK, at.POINT, at.SLACK)
     return STALLED, iteration
+
+
+@compiled
+def copy_point(w: Work, s: Sizes, point: int, slack: int, to: int, to_slack: int) -> None:
+    """Copy a point and its slacks."""
+    for part, size in ((Z, s.n), (U, s.k * s.M), (ROWS, s.rows), (NU, s.e), (NUS, s.s * s.M)):
+        copy(vector(w, to + part, size), vector(w, point + part, size), 1.0)
+    copy(vector(w, to_slack, s.rows), vector(w, slack, s.rows), 1.0)

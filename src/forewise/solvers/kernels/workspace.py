@@ -22,16 +22,17 @@ Array = np.ndarray
 
 # The parts of a point, to be added to the slot of the point.
 Z, U, ROWS, NU, NUS = range(5)
-# Points: the iterate, the right-hand side at it, a direction, and what refinement needs.
-POINT, RIGHT, STEP, ERROR, CORRECTION = range(0, 25, 5)
+# Points: the iterate, the best one so far, the end of a first try, the right-hand sides of the
+# predictor and the corrector, a direction, and what refinement needs.
+POINT, BEST, FIRST, RIGHT, CORRECTED, STEP, ERROR, CORRECTION = range(0, 40, 5)
 # The scaled program.
-(P, G, E, D, T, W, F, V, Q, COST, BOUND, EQUAL, EQUALS, WEIGHT, NORMS, BARRIER, FLOOR) = range(25, 42)
-# The rest of the iterate, products of directions with A, and the corrector's rows.
-(SLACK, AX, STEP_AX, CORRECTION_AX, CHANGE, CORRECTED) = range(42, 48)
+P, G, E, D, T, W, F, V, Q, COST, BOUND, EQUAL, EQUALS, WEIGHT, NORMS, BARRIER = range(40, 56)
+# The rest of the iterate, and products of directions with A.
+SLACK, BEST_SLACK, FIRST_SLACK, AX, STEP_AX, CORRECTION_AX, CHANGE = range(56, 63)
 # The factored system.
-(INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E) = range(48, 54)
-(H, KAPPA, COUPLING, X, BRIDGE, N, PULL, TZ, SCRATCH) = range(54, 63)
-N_SLOTS = 63
+INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(63, 69)
+H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(69, 81)
+N_SLOTS = 81
 
 
 class Sizes(NamedTuple):
@@ -96,19 +97,20 @@ def make_work(p: ProgramArrays) -> Work:
     g, e, t, r, s = (x.shape[-1] for x in (p.h, p.e, p.T[..., 0], p.r, p.s))
     rows = g + r * M
     shapes: dict[int, tuple[int, ...]] = {}
-    for point in (POINT, RIGHT, STEP, ERROR, CORRECTION):
+    for point in (POINT, BEST, FIRST, RIGHT, CORRECTED, STEP, ERROR, CORRECTION):
         parts = {Z: (n,), U: (k, M), ROWS: (rows,), NU: (e,), NUS: (s, M)}
         shapes |= {point + part: shape for part, shape in parts.items()}
-    flat = (BOUND, NORMS, BARRIER, FLOOR, SLACK, AX, STEP_AX, CORRECTION_AX, CHANGE, CORRECTED)
-    shapes |= dict.fromkeys((*flat, INVERSE_THETA, THETA), (rows,))
+    flat = (BOUND, NORMS, BARRIER, SLACK, BEST_SLACK, FIRST_SLACK, AX, STEP_AX, CORRECTION_AX)
+    shapes |= dict.fromkeys((*flat, CHANGE, INVERSE_THETA, THETA), (rows,))
     shapes |= {
         **{P: (n, n), G: (g, n), E: (e, n), Q: (n,), COST: (k, M), EQUAL: (e,), EQUALS: (s, M)},
         **{T: (t, n, 1 if shared_T else M), F: (s, n, M), V: (s, k, M), WEIGHT: (M,)},
         **{D: (k, M) if diagonal else (k, k, M), W: (r, M) if diagonal else (r, k, M)},
         **{L: (n, n), SCALE: (max(n, e),), BRIDGE_E: (n, e), N_E: (e, e)},
         **{H: (k, M) if diagonal else (k, k, M), KAPPA: (t, M), COUPLING: (t, M), TZ: (t, M)},
-        **{X: (0,) if diagonal else (k, n, M), BRIDGE: (k, s, M), N: (s, s, M)},
-        **{PULL: (s, n, M), SCRATCH: (M,)},
+        **dict.fromkeys((X, Y), (0,) if diagonal else (k, n, M)),
+        **{ROW: (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
+        **{PULL: (s, n, M), SCRATCH: (M,), FLOOR: (1,)},
     }
     sizes = [int(np.prod(shapes[slot])) for slot in range(N_SLOTS)]
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,0 +1,202 @@
+"""Gradients against central finite differences, and what they must not do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.problems.program import BLOCKS
+from forewise.solvers.kernels.batch import follow_paths
+from forewise.solvers.kernels.workspace import as_arrays
+from tests.solvers.programs import Shape, planted_program
+
+STEP = 1e-6
+
+
+def well_posed(rng: np.random.Generator, *, linear: bool, separable: bool) -> fw.ScenarioProgram:
+    """One context whose solution moves smoothly: few active rows, strict complementarity."""
+    n, k = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    r = int(rng.integers(1, k + 2))
+    shape = Shape(
+        B=1,
+        M=int(rng.integers(1, 4)),
+        n=n,
+        k=k,
+        g=int(rng.integers(1, 4)),
+        e=int(rng.integers(0, 2)) if n > 2 else 0,
+        t=int(rng.integers(1, min(r, k) + 1)),
+        r=r,
+        s=0 if separable or k < 3 else int(rng.integers(0, 2)),
+    )
+    while True:
+        planted = planted_program(rng, shape, linear=linear, separable=separable)
+        solution = fw.solve_program(planted.program)
+        if linear or _regular(planted.program, solution):
+            return planted.program
+
+
+def _regular(program: fw.ScenarioProgram, solution: fw.Solution) -> bool:
+    """Whether the active rows are independent: as many as the solution can have, well away."""
+    duals = solution.duals
+    active = (duals.scenario_inequality > 1e-6).sum(-1) + program.s.shape[-1]
+    in_z = int((duals.inequality > 1e-6).sum()) + program.e.shape[-1]
+    if in_z >= program.n_decisions or bool((active > program.n_recourse).any()):
+        return False
+    # Equality multipliers that are huge tell of rows that nearly contradict each other.
+    sizes = [duals.equality, duals.scenario_equality, duals.inequality, duals.scenario_inequality]
+    return all(part.numel() == 0 or float(part.abs().max()) < 20 for part in sizes)
+
+
+def finite_difference(program, name, value) -> torch.Tensor:
+    """Central differences of `value(program)` in every entry of one block, all in one batch."""
+    block = getattr(program, name)
+    n = block.numel()
+    moves = torch.eye(n, dtype=block.dtype).reshape(n, *block.shape[1:])
+    if name in "PD":
+        moves = 0.5 * (moves + moves.mT)  # only symmetric changes keep these blocks valid
+    both = torch.cat([block + STEP * moves, block - STEP * moves])
+    batch = program.map(
+        lambda other, b: both if other == name else b.expand(2 * n, *b.shape[1:]).clone()
+    )
+    values = value(batch)
+    return ((values[:n] - values[n:]) / (2 * STEP)).reshape(block.shape)
+
+
+def worst_error(program, solver, value, values_of_batch) -> float:
+    """Largest relative difference between autograd and finite differences over all blocks."""
+    leaves = program.map(lambda _, b: b.clone().requires_grad_())
+    value(solver.solve_program(leaves)).backward()
+    worst = 0.0
+    for name in ("weights", *BLOCKS):
+        block = getattr(leaves, name)
+        if block.numel() == 0 or name == "c":
+            continue
+        gradient = torch.zeros_like(block) if block.grad is None else block.grad
+        true = finite_difference(program, name, values_of_batch)
+        scale = max(1.0, float(true.abs().max()))
+        worst = max(worst, float((gradient - true).abs().max()) / scale)
+    return worst
+
+
+@pytest.mark.parametrize("separable", [False, True])
+def test_quadratic_programs_in_every_input(separable, capsys):
+    """Decision, recourse and multipliers all carry gradients to every block."""
+    rng = np.random.default_rng(10 + separable)
+    solver = fw.InteriorPoint()
+    worst = 0.0
+    for _ in range(200):
+        program = well_posed(rng, linear=False, separable=separable)
+        sizes = (program.n_decisions, program.n_recourse, program.h.shape[-1], program.r.shape[-1])
+        a, b, c, d = (torch.tensor(rng.normal(size=size)) for size in sizes)
+
+        def value(solution, a=a, b=b, c=c, d=d):
+            total = (solution.decision * a).sum(-1) + (solution.recourse * b).sum((-1, -2))
+            total = total + (solution.duals.inequality * c).sum(-1)
+            return total + (solution.duals.scenario_inequality * d).sum((-1, -2))
+
+        error = worst_error(
+            program,
+            solver,
+            lambda solution: value(solution).sum(),
+            lambda batch: value(fw.solve_program(batch, solver)),
+        )
+        worst = max(worst, error)
+    with capsys.disabled():
+        print(f" worst relative error {worst:.1e}", end="")
+    assert worst <= 1e-5
+
+
+def test_linear_programs_at_their_point_of_the_central_path(capsys):
+    """A linear program's gradient is that of its centre at the smoothing's distance."""
+    rng = np.random.default_rng(12)
+    worst = 0.0
+    for smoothing in (1e-1, 1e-2):
+        solver = fw.InteriorPoint(smoothing=smoothing)
+
+        def centre(batch, smoothing=smoothing):
+            targets = np.full(batch.n_contexts, smoothing)
+            _, centres, _, _ = follow_paths(as_arrays(batch), 1e-10, 100, targets)
+            return torch.from_numpy(centres.points.z)
+
+        for _ in range(50):
+            program = well_posed(rng, linear=True, separable=bool(rng.integers(2)))
+            a = torch.tensor(rng.normal(size=program.n_decisions))
+            error = worst_error(
+                program,
+                solver,
+                lambda solution, a=a: (solution.decision * a).sum(),
+                lambda batch, a=a, centre=centre: (centre(batch) * a).sum(-1),
+            )
+            worst = max(worst, error)
+    with capsys.disabled():
+        print(f" worst relative error {worst:.1e}", end="")
+    assert worst <= 1e-5
+
+
+def test_gradcheck_of_the_portfolio_through_scenarios_and_weights():
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(2, 5, 3, generator=generator, dtype=torch.float64)
+    problem = fw.QuadraticNewsvendor(
+        quadratic=[[2.0, 0.5, 0.1], [0.5, 1.5, 0.2], [0.1, 0.2, 1.0]],
+        linear=1.0, shortage_quadratic=3.0, shortage=[8.0, 9.0, 7.0], excess_quadratic=1.0,
+        excess=2.0, price=1.0, budget=4.0,
+    )  # fmt: skip
+    values = (3 + values).requires_grad_()
+    weights = torch.rand(2, 5, generator=generator, dtype=torch.float64).requires_grad_()
+
+    def decide(values, weights):
+        return fw.solve(problem, fw.Scenarios(values, weights), fw.InteriorPoint()).decision
+
+    assert torch.autograd.gradcheck(decide, (values, weights), eps=1e-6, atol=1e-6)
+
+
+def test_shared_data_get_the_sum_over_contexts():
+    rng = np.random.default_rng(13)
+    program = planted_program(rng, Shape(B=1, M=3, n=3, k=2, g=2, e=1, t=2, r=3, s=1)).program
+    batch = program.map(lambda n, b: b.expand(4, *b.shape[1:]).clone() if n in "qd" else b)
+    weights = program.weights.expand(4, -1).contiguous()
+    q = (batch.q + torch.tensor(rng.normal(size=batch.q.shape)) * 0.1).requires_grad_()
+    names = [name for name in "PGhEeTWrFVsD"]
+    shared = {name: getattr(program, name).clone().requires_grad_() for name in names}
+    together = fw.solve_program(fw.ScenarioProgram(weights=weights, q=q, d=batch.d, **shared))
+    together.decision.square().sum().backward()
+    looped = {name: getattr(program, name).clone().requires_grad_() for name in names}
+    for i in range(4):
+        alone = fw.ScenarioProgram(
+            weights=weights[i : i + 1], q=q.detach()[i : i + 1], d=batch.d[i : i + 1], **looped
+        )
+        fw.solve_program(alone).decision.square().sum().backward()
+    for name in names:
+        true = looped[name].grad
+        assert torch.allclose(shared[name].grad, true, rtol=1e-12, atol=1e-12), name
+
+
+def test_closed_forms_have_the_gradients_of_the_interior_point():
+    """Quadratic newsvendor: scenarios, weights, and every cost, price and budget."""
+    generator = torch.Generator().manual_seed(3)
+    demand = 10 + 4 * torch.randn(6, 9, 3, generator=generator, dtype=torch.float64)
+    weights = 0.2 + torch.rand(6, 9, generator=generator, dtype=torch.float64)
+    data = {
+        "quadratic": [2.0, 1.0, 3.0], "linear": [1.0, 2.0, 0.5],
+        "shortage_quadratic": [4.0, 3.0, 5.0], "shortage": [20.0, 25.0, 30.0],
+        "excess_quadratic": [1.0, 2.0, 1.5], "excess": [3.0, 2.0, 4.0],
+        "price": [1.0, 2.0, 1.5], "budget": 30.0,
+    }  # fmt: skip
+    gradients = []
+    for solver in (fw.DualSearch(), fw.InteriorPoint()):
+        leaves = {k: torch.tensor(v, dtype=torch.float64).requires_grad_() for k, v in data.items()}
+        y, w = demand.clone().requires_grad_(), weights.clone().requires_grad_()
+        solution = fw.solve(fw.QuadraticNewsvendor(**leaves), fw.Scenarios(y, w), solver)
+        loss = solution.decision.square().sum() + solution.objective.sum()
+        (loss + solution.duals.inequality[:, -1].sum()).backward()
+        gradients.append([y.grad, w.grad, *(leaf.grad for leaf in leaves.values())])
+    for ours, theirs in zip(*gradients, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_the_quantile_moves_with_the_scenario_it_is():
+    values = torch.tensor([[[1.0], [4.0], [2.0], [3.0]]], dtype=torch.float64).requires_grad_()
+    fw.solve(fw.Newsvendor(1.0, 1.0), fw.Scenarios(values)).decision.sum().backward()
+    assert values.grad.flatten().tolist() == [0.0, 0.0, 1.0, 0.0]

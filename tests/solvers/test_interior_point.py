@@ -1,0 +1,146 @@
+"""The interior point against planted optima, trusted solvers, and itself one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.solvers.optimality import residuals
+from tests.solvers.programs import Shape, planted_program, random_shape
+
+BATCH = 10
+
+
+def relative(found: torch.Tensor, true: torch.Tensor) -> float:
+    return float(((found - true).abs() / true.abs().clamp_min(1)).max())
+
+
+def kinds():
+    for linear in (False, True):
+        for degenerate in (False, True):
+            for separable in (False, True):
+                yield pytest.param(linear, degenerate, separable, id=(
+                    f"{'LP' if linear else 'QP'}"
+                    f"{'-degenerate' if degenerate else ''}{'-separable' if separable else ''}"
+                ))  # fmt: skip
+
+
+@pytest.mark.parametrize(("linear", "degenerate", "separable"), list(kinds()))
+def test_planted_optima_are_found(linear, degenerate, separable):
+    """1,000 programs over all kinds: right objective, feasible, and never a false optimum."""
+    rng = np.random.default_rng([linear, degenerate, separable])
+    for _ in range(13):
+        shape = random_shape(rng, BATCH)
+        planted = planted_program(
+            rng, shape, linear=linear, degenerate=degenerate, separable=separable
+        )
+        solution = fw.solve_program(planted.program)
+        assert relative(solution.objective, planted.objective) <= 1e-7, shape
+        found = residuals(planted.program, solution.decision, solution.recourse, solution.duals)
+        assert float(found.worst.max()) <= 1e-8, shape
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_agrees_with_the_reference_solver(linear):
+    rng = np.random.default_rng(7 + linear)
+    for _ in range(20):
+        program = planted_program(rng, random_shape(rng, 5), linear=linear).program
+        ours = fw.solve_program(program)
+        theirs = fw.solve_program(program, fw.ReferenceSolver())
+        assert relative(ours.objective, theirs.objective) <= 1e-7
+        if not linear:
+            assert relative(ours.decision, theirs.decision) <= 1e-5
+
+
+def test_strictly_convex_decisions_equal_the_planted_ones():
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        planted = planted_program(rng, random_shape(rng, BATCH))
+        solution = fw.solve_program(planted.program)
+        assert relative(solution.decision, planted.z) <= 1e-7
+        assert relative(solution.recourse, planted.u) <= 1e-6
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_batched_equals_one_by_one_to_the_last_bit(diagonal):
+    rng = np.random.default_rng(11)
+    shape = Shape(B=6, M=5, n=4, k=3, g=3, e=1, t=3, r=4, s=0 if diagonal else 1)
+    program = planted_program(rng, shape, separable=diagonal).program
+    together = fw.solve_program(program)
+    for i in range(6):
+        alone = fw.solve_program(program.take(torch.tensor([i])))
+        assert torch.equal(alone.decision[0], together.decision[i])
+        assert torch.equal(alone.recourse[0], together.recourse[i])
+
+
+def test_threads_do_not_change_the_answer():
+    rng = np.random.default_rng(5)
+    program = planted_program(rng, Shape(B=9, M=6, n=5, k=3, g=4, e=1, t=3, r=5, s=1)).program
+    before = torch.get_num_threads()
+    try:
+        answers = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            answers.append(fw.solve_program(program).decision)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*answers)
+
+
+def test_programs_without_inequalities_or_recourse():
+    """Least squares with equalities: solved by one linear system, checked by it."""
+    rng = np.random.default_rng(2)
+    for shape in (
+        Shape(B=3, M=2, n=4, k=0, g=0, e=2, t=0, r=0, s=0),
+        Shape(B=3, M=2, n=4, k=3, g=0, e=1, t=0, r=0, s=2),
+        Shape(B=3, M=2, n=4, k=0, g=0, e=0, t=0, r=0, s=0),
+        Shape(B=3, M=2, n=3, k=0, g=2, e=0, t=2, r=2, s=0),
+    ):
+        planted = planted_program(rng, shape)
+        solution = fw.solve_program(planted.program)
+        assert relative(solution.decision, planted.z) <= 1e-8
+
+
+def test_scenarios_of_weight_zero_do_not_exist():
+    """They neither cost nor constrain, even if they are impossible to meet."""
+    rng = np.random.default_rng(4)
+    shape = Shape(B=4, M=6, n=3, k=2, g=2, e=0, t=2, r=3, s=0)
+    program = planted_program(rng, shape).program
+    weights = program.weights.clone()
+    weights[:, 2] = 0
+    weights /= weights.sum(1, keepdim=True)
+    r = program.r.clone()
+    r[:, 2] = -1e6
+    blocks = {name: b for name, b in program.blocks().items() if b.numel()}
+    with_it = fw.solve_program(fw.ScenarioProgram(**{**blocks, "weights": weights, "r": r}))
+    others = [0, 1, 3, 4, 5]
+    without = {n: b[:, others] if n in ("weights", *"DdTWr") else b for n, b in blocks.items()}
+    without["weights"] = weights[:, others]
+    assert torch.allclose(
+        with_it.decision, fw.solve_program(fw.ScenarioProgram(**without)).decision, atol=1e-9
+    )
+    assert torch.equal(with_it.recourse[:, 2], torch.zeros(4, 2, dtype=torch.float64))
+
+
+def test_an_iteration_limit_is_reported_and_never_called_optimal():
+    rng = np.random.default_rng(6)
+    program = planted_program(rng, Shape(B=4, M=5, n=4, k=3, g=4, e=0, t=3, r=4, s=0)).program
+    solution = fw.solve_program(program, fw.InteriorPoint(max_iterations=2), on_failure="return")
+    assert set(solution.status) == {fw.Status.INACCURATE}
+    assert solution.decision.isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tolerance": 0.0}, "tolerance must be positive"),
+        ({"tolerance": 1e-3}, "tolerance must be positive"),
+        ({"max_iterations": 0}, "max_iterations must be at least 1"),
+        ({"smoothing": -1.0}, "smoothing must be at least 0"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    with pytest.raises(fw.InvalidInputError, match=message):
+        fw.InteriorPoint(**settings)

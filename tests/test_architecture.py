@@ -1,0 +1,52 @@
+"""Imports point one way: each layer may use those before it, and none behind."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import forewise
+
+ROOT = Path(forewise.__file__).parent
+# Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
+LAYERS = ["exceptions", "arguments", "scenarios", "problems", "solvers", "bench", "demo", "cli"]
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported_layers(path: Path) -> set[str]:
+    """Layers of forewise that a module imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "forewise":
+                names = [f"forewise.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {n.split(".")[1] for n in names if n.startswith("forewise.")}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_to_the_left(path):
+    layer = layer_of(path)
+    assert layer in LAYERS or layer == "__main__", f"{layer} is not a layer: add it to the picture"
+    allowed = set(LAYERS[: LAYERS.index(layer) + 1]) if layer in LAYERS else set(LAYERS)
+    # Public names may be imported from the package itself by what stands above all of them.
+    strangers = imported_layers(path) - allowed
+    if layer in ("bench", "demo", "cli"):
+        strangers = {name for name in strangers if name in LAYERS}
+    assert not strangers, f"{path.name} in {layer} imports {sorted(strangers)}"
+
+
+def test_nothing_below_the_border_knows_of_learning_or_solving():
+    """Problems describe; they may not even mention a solver."""
+    for path in (ROOT / "problems").glob("*.py"):
+        assert "solvers" not in imported_layers(path)
