@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError
@@ -21,6 +22,8 @@ def as_tensor(name: str, value: Any) -> torch.Tensor:
     """Turn `value` into a floating-point tensor; gradients and device are kept."""
     if isinstance(value, torch.Tensor):
         tensor = value
+    elif np.iscomplexobj(value):
+        raise InvalidInputError(f"{name} must be real numbers, but came as complex ones")
     else:
         try:
             tensor = torch.as_tensor(value, dtype=WORKING_DTYPE)

@@ -38,15 +38,22 @@ def well_posed(rng: np.random.Generator, *, linear: bool, separable: bool) -> fw
 
 
 def _regular(program: fw.ScenarioProgram, solution: fw.Solution) -> bool:
-    """Whether the active rows are independent: as many as the solution can have, well away."""
-    duals = solution.duals
-    active = (duals.scenario_inequality > 1e-6).sum(-1) + program.s.shape[-1]
-    in_z = int((duals.inequality > 1e-6).sum()) + program.e.shape[-1]
-    if in_z >= program.n_decisions or bool((active > program.n_recourse).any()):
-        return False
-    # Equality multipliers that are huge tell of rows that nearly contradict each other.
-    sizes = [duals.equality, duals.scenario_equality, duals.inequality, duals.scenario_inequality]
-    return all(part.numel() == 0 or float(part.abs().max()) < 20 for part in sizes)
+    """Whether the active rows and equalities are well away from being dependent."""
+    n, k, M = program.n_decisions, program.n_recourse, program.n_scenarios
+    T = torch.nn.functional.pad(program.T, (0, 0, 0, program.r.shape[-1] - program.T.shape[-2]))
+    active = [torch.nn.functional.pad(rows, (0, M * k)) for rows in (
+        program.G[0, solution.duals.inequality[0] > 1e-6], program.E[0],
+    )]  # fmt: skip
+    for j in range(M):
+        on = solution.duals.scenario_inequality[0, j] > 1e-6
+        in_z = torch.cat([T[0, j, on], program.F[0, j]])
+        in_u = torch.cat([program.W[0, j, on], program.V[0, j]])
+        before, after = j * k, (M - 1 - j) * k
+        active.append(torch.cat([in_z, torch.nn.functional.pad(in_u, (before, after))], dim=1))
+    rows = torch.cat(active)
+    if rows.shape[0] == 0:
+        return True
+    return rows.shape[0] <= n + M * k and float(torch.linalg.svdvals(rows).min()) > 0.3
 
 
 def finite_difference(program, name, value) -> torch.Tensor:

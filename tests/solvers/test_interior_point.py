@@ -14,7 +14,8 @@ BATCH = 10
 
 
 def relative(found: torch.Tensor, true: torch.Tensor) -> float:
-    return float(((found - true).abs() / true.abs().clamp_min(1)).max())
+    errors = (found - true).abs() / true.abs().clamp_min(1)
+    return float(errors.max()) if errors.numel() else 0.0
 
 
 def kinds():

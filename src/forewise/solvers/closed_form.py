@@ -253,8 +253,10 @@ def _differentiable(
     A free order is where its marginal cost meets the multiplier, an order on a scenario is that
     scenario, and the multiplier is what makes the free orders use up the budget.
     """
-    order, is_free = found.amount.squeeze(-1), found.free.squeeze(-1)
+    order = found.amount.squeeze(-1)
     amount = order.unsqueeze(1)
+    # An order that falls on a scenario by chance is held by it as well.
+    is_free = found.free.squeeze(-1) & (demand != amount).all(1)
     below, above = (demand < amount).to(demand.dtype), (demand > amount).to(demand.dtype)
     weight = weights.unsqueeze(-1)
     share_below, share_above = (weight * below).sum(1), (weight * above).sum(1)

@@ -107,11 +107,23 @@ def shadow_cost(program: ScenarioProgram, duals: Duals) -> torch.Tensor:
 
 
 def length(program: ScenarioProgram, norms: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Largest distance from the origin to a row's boundary, ``(n_contexts,)``."""
-    farthest = program.weights.new_zeros(program.n_contexts)
+    """A typical distance from the origin to a row's boundary, ``(n_contexts,)``.
+
+    The geometric mean over the rows that do not pass through it: a bound that is far away on
+    purpose then says little. 0 where all pass through the origin.
+    """
+    logs = program.weights.new_zeros(program.n_contexts)
+    counts = program.weights.new_zeros(program.n_contexts)
+    kept = program.weights > 0
     for name in _RIGHT_SIDES:
-        farthest = torch.maximum(farthest, largest(getattr(program, name) / norms[name]))
-    return farthest
+        distance = (getattr(program, name).detach() / norms[name]).abs()
+        if distance.ndim == 3:
+            distance = torch.where(kept.unsqueeze(-1), distance, 0.0)
+        distance = distance.flatten(1)
+        off = distance > 0
+        logs = logs + torch.where(off, distance, 1.0).log().sum(1)
+        counts = counts + off.sum(1)
+    return torch.where(counts > 0, (logs / counts.clamp_min(1)).exp(), 0.0)
 
 
 def row_norms(program: ScenarioProgram) -> dict[str, torch.Tensor]:

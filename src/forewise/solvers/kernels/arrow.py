@@ -70,8 +70,8 @@ from forewise.solvers.kernels.workspace import (
 Array = np.ndarray
 
 # Two small terms keep the elimination from dividing by nearly nothing, and refinement takes back
-# what they change: a floor of Θ⁻¹, in units of its row, and a curvature of dense recourse, in
-# units of its weight, for variables that only equalities hold.
+# what they change: a floor of Θ⁻¹, in units of its row, and a curvature of variables, in units of
+# their weight, for those that have no cost or that only equalities hold.
 DIAGONAL_FLOOR, DENSE_FLOOR = 1e-12, 1e-14
 _PROXIMAL = 1e-9
 
@@ -178,6 +178,8 @@ def factor(w: Work, s: Sizes) -> None:
         theta[a] = 1.0 / (inverse[a] + floor * norms[a] * norms[a] / barrier[a])
     L, scale = matrix(w, at.L, s.n, s.n), vector(w, at.SCALE, max(s.n, s.e))
     copy(L, matrix(w, at.P, s.n, s.n), 1.0)
+    for a in range(s.n):
+        L[a, a] += _PROXIMAL
     add_gram(L, matrix(w, at.G, s.g, s.n), theta)
     if w.diagonal:
         eliminate_diagonal(w, s, L)

@@ -13,7 +13,7 @@ from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.loading import load
-from forewise.solvers.kernels.path import follow, solve_context, start
+from forewise.solvers.kernels.path import find_centre, solve_context
 from forewise.solvers.kernels.workspace import (
     NU,
     NUS,
@@ -31,7 +31,10 @@ from forewise.solvers.kernels.workspace import (
 
 Array = np.ndarray
 
-_ADJOINT_REFINEMENTS = 3
+# A gradient is taken as if no row were more active than this, in units of the row: close enough
+# to the limit for eight digits, and far enough from it to solve the system accurately.
+_ACTIVE = 1e-9
+_ADJOINT_REFINEMENTS = 2
 
 
 class Points(NamedTuple):
@@ -177,14 +180,11 @@ def _follow_range(
     for b in range(low, high):
         kept = np.flatnonzero(p.weights[b] > 0.0)
         s, units = load(p, w, b)
-        start(w, s)
-        if targets[b] > 0.0:
-            follow(w, s, tolerance, max_iterations, targets[b])
-        _unload_end(w, s, b, kept, units.length, units.cost, centres)
-        ended[b], iterations[b] = solve_context(w, s, tolerance, max_iterations)
+        ended[b], iterations[b] = solve_context(w, s, tolerance, max_iterations, targets[b])
         _unload_end(w, s, b, kept, units.length, units.cost, solutions)
-        if targets[b] == 0.0:
-            _unload_end(w, s, b, kept, units.length, units.cost, centres)
+        if targets[b] > 0.0:
+            find_centre(w, s, tolerance, max_iterations, targets[b])
+        _unload_end(w, s, b, kept, units.length, units.cost, centres)
 
 
 @compiled
@@ -232,9 +232,11 @@ def _adjoint_range(
         ):
             _load_rows(source, b, kept, vector(w, slot, s.g), scenario_rows(w, s, slot, s.r))
         slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
-        inverse_theta = vector(w, at.INVERSE_THETA, s.rows)
+        inverse_theta, norms = vector(w, at.INVERSE_THETA, s.rows), vector(w, at.NORMS, s.rows)
+        barrier = vector(w, at.BARRIER, s.rows)
         for a in range(s.rows):
-            inverse_theta[a] = slack[a] / dual[a] / ratio
+            active = _ACTIVE * norms[a] * norms[a] / barrier[a]
+            inverse_theta[a] = max(slack[a] / dual[a] / ratio, active)
         factor(w, s)
         solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
         for _ in range(_ADJOINT_REFINEMENTS):

@@ -1,8 +1,9 @@
 """Putting one context of a program into the workspace, scaled to the size of one.
 
-Lengths are divided by a power of two near the largest distance from the origin to a row's
-boundary, costs by one near the largest cost coefficient. Powers of two, so that scaling rounds
-nothing and does not change under small changes of the data.
+Lengths are divided by a power of two near the typical distance from the origin to a row's
+boundary (the geometric mean: a bound that is far away on purpose says little), costs by one near
+the largest cost coefficient. Powers of two, so that scaling rounds nothing and does not change
+under small changes of the data.
 """
 
 from __future__ import annotations
@@ -82,14 +83,19 @@ def raise_to_rows(norms: Array, block: Array) -> None:
 
 
 @compiled
-def farthest(bound: Array, norms: Array) -> float:
-    """Largest distance |b| / norm; sets the norm of zero rows to one."""
-    distance = 0.0
+def sum_of_logs(bound: Array, norms: Array) -> tuple[float, int]:
+    """Sum of the logarithms of the distances |b| / norm that are not 0, and their number.
+
+    Sets the norm of zero rows to one.
+    """
+    total, count = 0.0, 0
     for a in range(bound.shape[0]):
         if norms[a] == 0.0:
             norms[a] = 1.0
-        distance = max(distance, abs(bound[a]) / norms[a])
-    return distance
+        if bound[a] != 0.0:
+            total += np.log(abs(bound[a]) / norms[a])
+            count += 1
+    return total, count
 
 
 @compiled
@@ -142,18 +148,21 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
         put_block(W, kept, cube(w, at.W, s.r, s.k, s.M))
         raise_to_rows(scenario, cube(w, at.W, s.r, s.k, s.M))
 
-    length = farthest(vector(w, at.BOUND, s.rows), norms)
+    total, count = sum_of_logs(vector(w, at.BOUND, s.rows), norms)
     # Equality rows borrow scratch memory for their norms.
     equal = vector(w, at.ERROR + at.NU, s.e)
     copy(equal, equal, 0.0)
     raise_to_rows(equal.reshape((s.e, 1)), matrix(w, at.E, s.e, s.n).reshape((s.e, s.n, 1)))
-    length = max(length, farthest(vector(w, at.EQUAL, s.e), equal))
+    more, number = sum_of_logs(vector(w, at.EQUAL, s.e), equal)
+    total, count = total + more, count + number
     equals = matrix(w, at.ERROR + at.NUS, s.s, s.M)
     copy(equals, equals, 0.0)
     raise_to_rows(equals, cube(w, at.F, s.s, s.n, s.M))
     raise_to_rows(equals, cube(w, at.V, s.s, s.k, s.M))
     flat = vector(w, at.ERROR + at.NUS, s.s * s.M)
-    length = power_of_two(max(length, farthest(vector(w, at.EQUALS, s.s * s.M), flat)))
+    more, number = sum_of_logs(vector(w, at.EQUALS, s.s * s.M), flat)
+    total, count = total + more, count + number
+    length = power_of_two(np.exp(total / count) if count else 0.0)
     for slot, size in ((at.BOUND, s.rows), (at.EQUAL, s.e), (at.EQUALS, s.s * s.M)):
         copy(vector(w, slot, size), vector(w, slot, size), 1.0 / length)
     return length

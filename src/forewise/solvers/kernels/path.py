@@ -50,14 +50,14 @@ DUAL_RAY = 4  # the multipliers diverge along a proof that nothing is feasible
 _BARRIER_SHARE = 16.0  # what all scenarios together count for, against 1 for a first-stage row
 _SMALLEST_WEIGHT = 1e-8  # of a scenario, in the barrier
 _START_SHIFT = 0.1  # smallest slack and multiplier at the start, in units of their rows
-_STEP_FRACTION = 0.995  # of the way to the boundary
+_STEP_FRACTION = 0.999  # of the way to the boundary
 _SHORT_STEP = 0.1  # below which a step is taken back and the point recentred
 _RECENTRING = 0.8  # what recentring leaves of μ and the residuals
 _CENTRED = 1e-9  # relative deviation from the central path that counts as on it
 _TINY = 1e-300  # keeps programs without inequalities from dividing zero by zero
 _GAP = 0.01  # tolerance of the relative gap, against that of the residuals
 _SMALLEST_COST = 1e-2  # to which a gap is relative, in the scaled program's units
-ACCEPTED_MERIT = 1e-9  # of a stalled path, to be kept without a second try
+ACCEPTED_MERIT = 1e-10  # of a stalled path, to be kept without a second try
 _PATIENCE = 8  # iterations without progress before a context is given up
 _DIVERGING = 1e3  # size of variables or multipliers from which rays are looked for
 _CERTAIN = 1e-9  # relative residual at which a ray is a proof
@@ -235,7 +235,6 @@ def correct(
     """Put the corrector's right-hand side into the workspace, from the predictor's step.
 
     What it asks of the residuals is what it asks of μ: to shrink to the share `centring`.
-    Close to a centre that is aimed at, it is a plain Newton step.
     """
     target = max(centring * mu, aim)
     share = 1.0 if aim > 0.0 else 1.0 - centring
@@ -270,6 +269,24 @@ def corrector_steps(w: Work, s: Sizes, near: bool) -> tuple[float, float]:
 
 
 @compiled
+def predict(w: Work, s: Sizes, mu: float) -> float:
+    """Solve for the affine direction; returns the share of μ to centre on, by how far it gets."""
+    slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
+    solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
+    rows, Ax_change = vector(w, at.RIGHT + ROWS, s.rows), vector(w, at.STEP_AX, s.rows)
+    change, dual_change = vector(w, at.CHANGE, s.rows), vector(w, at.STEP + ROWS, s.rows)
+    for a in range(s.rows):
+        change[a] = rows[a] - slack[a] - Ax_change[a]
+    primal_step, dual_step = longest_step(slack, change, 1.0), longest_step(dual, dual_change, 1.0)
+    barrier = vector(w, at.BARRIER, s.rows)
+    reached, total = 0.0, 0.0
+    for a in range(s.rows):
+        reached += (slack[a] + primal_step * change[a]) * (dual[a] + dual_step * dual_change[a])
+        total += barrier[a]
+    return min(max(reached / max(total * mu, _TINY), 0.0), 1.0) ** 3
+
+
+@compiled
 def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
     """One predictor–corrector step (Mehrotra's) from the point that was measured."""
     slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
@@ -281,32 +298,24 @@ def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
         near |= inverse_theta[a] * barrier[a] < _NEARLY_ACTIVE * norms[a] * norms[a]
     factor(w, s)
 
-    # Predictor: straight at the solution. How far it gets says how much to centre.
-    solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
-    rows, Ax_change = vector(w, at.RIGHT + ROWS, s.rows), vector(w, at.STEP_AX, s.rows)
-    change, dual_change = vector(w, at.CHANGE, s.rows), vector(w, at.STEP + ROWS, s.rows)
-    for a in range(s.rows):
-        change[a] = rows[a] - slack[a] - Ax_change[a]
-    primal_step, dual_step = longest_step(slack, change, 1.0), longest_step(dual, dual_change, 1.0)
-    reached, total = 0.0, 0.0
-    for a in range(s.rows):
-        reached += (slack[a] + primal_step * change[a]) * (dual[a] + dual_step * dual_change[a])
-        total += barrier[a]
-    centring = min(max(reached / max(total * mu, _TINY), 0.0), 1.0) ** 3
-
-    # Corrector: towards the centre, minus the predictor's second-order error.
-    correct(w, s, mu, centring, aim, 1.0 if mu > 2.0 * aim else 0.0)
+    if mu <= 2.0 * aim:
+        # Close to the centre that is aimed at, plain Newton steps converge fastest.
+        correct(w, s, mu, 0.0, aim, 0.0)
+    else:
+        # Predictor: straight at the solution. How far it gets says how much to centre.
+        centring = predict(w, s, mu)
+        # Corrector: towards the centre, minus the predictor's second-order error.
+        correct(w, s, mu, centring, aim, 1.0)
     primal_step, dual_step = corrector_steps(w, s, near)
     if min(primal_step, dual_step) < _SHORT_STEP:
         # Off the centre, the second-order term misleads: go back towards the centre first.
-        solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
         correct(w, s, mu, _RECENTRING, aim, 0.0)
         primal_step, dual_step = corrector_steps(w, s, near)
     if not linear:
         # Quadratic costs tie the multipliers to the variables: both take the shorter step.
         primal_step = dual_step = min(primal_step, dual_step)
-    add(slack, change, primal_step)
-    add(vector(w, at.AX, s.rows), Ax_change, primal_step)
+    add(slack, vector(w, at.CHANGE, s.rows), primal_step)
+    add(vector(w, at.AX, s.rows), vector(w, at.STEP_AX, s.rows), primal_step)
     for part, size in ((Z, s.n), (U, s.k * s.M)):
         add(vector(w, at.POINT + part, size), vector(w, at.STEP + part, size), primal_step)
     for part, size in ((ROWS, s.rows), (NU, s.e), (NUS, s.s * s.M)):
@@ -314,24 +323,41 @@ def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
 
 
 @compiled
-def solve_context(w: Work, s: Sizes, tolerance: float, max_iterations: int) -> tuple[int, int]:
-    """Follow the path from the workspace's point to the solution, twice if need be.
+def solve_context(
+    w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float
+) -> tuple[int, int]:
+    """Follow the path from its start to the solution, twice if need be.
+
+    The last point before μ falls to `target` is put aside for `find_centre`.
 
     Where more rows are active than there are variables, the floor freezes their multipliers.
     Such a context is started again without the floor, and its better end is kept.
     """
-    ended, iterations = follow(w, s, tolerance, max_iterations, 0.0)
+    start(w, s)
+    ended, iterations = follow(w, s, tolerance, max_iterations, 0.0, target)
     if ended == STALLED:
         first = merit(w, s)
         if first > ACCEPTED_MERIT:
             copy_point(w, s, at.POINT, at.SLACK, at.FIRST, at.FIRST_SLACK)
             vector(w, at.FLOOR, 1)[0] = 0.0
             start(w, s)
-            ended, more = follow(w, s, tolerance, max_iterations, 0.0)
+            ended, more = follow(w, s, tolerance, max_iterations, 0.0, target)
             iterations += more
             if ended == STALLED and merit(w, s) > first:
                 copy_point(w, s, at.FIRST, at.FIRST_SLACK, at.POINT, at.SLACK)
     return ended, iterations
+
+
+@compiled
+def find_centre(
+    w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float
+) -> None:
+    """Put the point of the central path at `target` into the workspace.
+
+    Solving comes first, and this goes back: so the solution does not depend on the target.
+    """
+    copy_point(w, s, at.EARLY, at.EARLY_SLACK, at.POINT, at.SLACK)
+    follow(w, s, tolerance, max_iterations, target, 0.0)
 
 
 @compiled
@@ -344,12 +370,13 @@ def merit(w: Work, s: Sizes) -> float:
 
 @compiled
 def follow(
-    w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float
+    w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float, early: float
 ) -> tuple[int, int]:
     """Follow the path from the workspace's point; returns how it ended and the iterations.
 
     With a positive `target` it ends at the point where slack·λ = ω·target exactly, else at the
-    solution. `tolerance` is that of the residuals and the relative gap.
+    solution. `tolerance` is that of the residuals and the relative gap. The last point with a
+    larger μ than `early` is put aside.
     """
     curved = largest(matrix(w, at.P, s.n, s.n))
     curved = max(curved, largest(vector(w, at.D, s.k * s.M * (1 if w.diagonal else s.k))))
@@ -368,12 +395,14 @@ def follow(
             return DUAL_RAY, iteration
         if now.size > _DIVERGING and is_primal_ray(w, s):
             return PRIMAL_RAY, iteration
-        merit = max(residual, now.gap)
-        waited = 0 if merit < 0.9 * best else waited + 1
-        if merit < best:
-            best = merit
+        if early > 0.0 and (now.mu > early or iteration == 0):
+            copy_point(w, s, at.POINT, at.SLACK, at.EARLY, at.EARLY_SLACK)
+        worst = max(residual, now.gap)
+        waited = 0 if worst < 0.9 * best else waited + 1
+        if worst < best:
+            best = worst
             copy_point(w, s, at.POINT, at.SLACK, at.BEST, at.BEST_SLACK)
-        if waited >= _PATIENCE or not np.isfinite(merit):
+        if waited >= _PATIENCE or not np.isfinite(worst):
             break
         take_step(w, s, now.mu, curved == 0.0, target)
     if best < np.inf:

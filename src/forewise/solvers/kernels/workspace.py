@@ -10,6 +10,7 @@ Scenarios of weight zero are left out when a context is loaded: `Sizes.M` counts
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,17 +23,19 @@ Array = np.ndarray
 
 # The parts of a point, to be added to the slot of the point.
 Z, U, ROWS, NU, NUS = range(5)
-# Points: the iterate, the best one so far, the end of a first try, the right-hand sides of the
-# predictor and the corrector, a direction, and what refinement needs.
-POINT, BEST, FIRST, RIGHT, CORRECTED, STEP, ERROR, CORRECTION = range(0, 40, 5)
+# Points: the iterate, the best one so far, the end of a first try, the last one before a centre
+# that is wanted later, the right-hand sides of the predictor and the corrector, a direction, and
+# what refinement needs.
+POINT, BEST, FIRST, EARLY, RIGHT, CORRECTED, STEP, ERROR, CORRECTION = range(0, 45, 5)
 # The scaled program.
-P, G, E, D, T, W, F, V, Q, COST, BOUND, EQUAL, EQUALS, WEIGHT, NORMS, BARRIER = range(40, 56)
+P, G, E, D, T, W, F, V, Q, COST, BOUND, EQUAL, EQUALS, WEIGHT, NORMS, BARRIER = range(45, 61)
 # The rest of the iterate, and products of directions with A.
-SLACK, BEST_SLACK, FIRST_SLACK, AX, STEP_AX, CORRECTION_AX, CHANGE = range(56, 63)
+SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK = range(61, 65)
+AX, STEP_AX, CORRECTION_AX, CHANGE = range(65, 69)
 # The factored system.
-INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(63, 69)
-H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(69, 81)
-N_SLOTS = 81
+INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(69, 75)
+H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(75, 87)
+N_SLOTS = 87
 
 
 class Sizes(NamedTuple):
@@ -97,11 +100,12 @@ def make_work(p: ProgramArrays) -> Work:
     g, e, t, r, s = (x.shape[-1] for x in (p.h, p.e, p.T[..., 0], p.r, p.s))
     rows = g + r * M
     shapes: dict[int, tuple[int, ...]] = {}
-    for point in (POINT, BEST, FIRST, RIGHT, CORRECTED, STEP, ERROR, CORRECTION):
+    for point in (POINT, BEST, FIRST, EARLY, RIGHT, CORRECTED, STEP, ERROR, CORRECTION):
         parts = {Z: (n,), U: (k, M), ROWS: (rows,), NU: (e,), NUS: (s, M)}
         shapes |= {point + part: shape for part, shape in parts.items()}
-    flat = (BOUND, NORMS, BARRIER, SLACK, BEST_SLACK, FIRST_SLACK, AX, STEP_AX, CORRECTION_AX)
-    shapes |= dict.fromkeys((*flat, CHANGE, INVERSE_THETA, THETA), (rows,))
+    flat = (BOUND, NORMS, BARRIER, AX, STEP_AX, CORRECTION_AX, CHANGE, INVERSE_THETA, THETA)
+    slacks = (SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK)
+    shapes |= dict.fromkeys((*flat, *slacks), (rows,))
     shapes |= {
         **{P: (n, n), G: (g, n), E: (e, n), Q: (n,), COST: (k, M), EQUAL: (e,), EQUALS: (s, M)},
         **{T: (t, n, 1 if shared_T else M), F: (s, n, M), V: (s, k, M), WEIGHT: (M,)},
@@ -112,7 +116,7 @@ def make_work(p: ProgramArrays) -> Work:
         **{ROW: (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
         **{PULL: (s, n, M), SCRATCH: (M,), FLOOR: (1,)},
     }
-    sizes = [int(np.prod(shapes[slot])) for slot in range(N_SLOTS)]
+    sizes = [math.prod(shapes[slot]) for slot in range(N_SLOTS)]
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Work(np.zeros(start[-1]), start, diagonal, column, shared_T)
 
