@@ -54,5 +54,5 @@ def test_bad_input_is_named(values, weights, message):
 def test_nan_values_are_a_status_of_their_context():
     values = np.ones((3, 2, 1))
     values[1, 0, 0] = np.nan
-    with pytest.raises(fw.SolveError, match="context 1 is invalid .*NaN or infinity"):
+    with pytest.raises(fw.SolveError, match=r"context 1 is invalid .*NaN or infinity"):
         fw.solve(fw.Newsvendor(1.0, 1.0), fw.Scenarios(values))

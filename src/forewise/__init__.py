@@ -18,8 +18,8 @@ from forewise.scenarios import Scenarios
 from forewise.solvers import (
     AutoSolver,
     Certificate,
-    DualSearch,
     Duals,
+    DualSearch,
     InteriorPoint,
     ProgramSolver,
     ReferenceSolver,

@@ -64,9 +64,7 @@ def as_scalar(name: str, value: Any) -> torch.Tensor:
     """Turn `value` into one finite number, a tensor of shape ``()``."""
     tensor = as_finite(name, value)
     if tensor.numel() != 1:
-        raise InvalidInputError(
-            f"{name} must be one number, but has shape {tuple(tensor.shape)}"
-        )
+        raise InvalidInputError(f"{name} must be one number, but has shape {tuple(tensor.shape)}")
     return tensor.reshape(())
 
 

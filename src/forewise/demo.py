@@ -95,6 +95,6 @@ def _solve(case: Case) -> tuple[fw.Solution, float, float]:
         start = time.perf_counter()
         solution = fw.solve(case.problem, fw.Scenarios(values))
         solved = time.perf_counter()
-        solution.decision.mean().backward()  # type: ignore[no-untyped-call]
+        solution.decision.mean().backward()
         done = time.perf_counter()
     return solution, solved - start, done - solved

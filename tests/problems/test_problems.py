@@ -130,9 +130,13 @@ def test_bad_shapes_are_named(decision, outcome, message):
 
 
 def test_scenarios_of_another_width_are_named():
-    with pytest.raises(fw.InvalidInputError, match="scenarios must have 2 outcome.s. .*, but has 3"):
+    with pytest.raises(
+        fw.InvalidInputError, match=r"scenarios must have 2 outcome.s. .*, but has 3"
+    ):
         fw.solve(quadratic(), fw.Scenarios(np.ones((1, 2, 3))))
-    with pytest.raises(fw.InvalidInputError, match="must be a forewise.Scenarios, but is a ndarray"):
+    with pytest.raises(
+        fw.InvalidInputError, match=r"must be a forewise.Scenarios, but is a ndarray"
+    ):
         fw.solve(quadratic(), np.ones((1, 2, 2)))
-    with pytest.raises(fw.InvalidInputError, match='must be "raise" or "return", but is .maybe.'):
+    with pytest.raises(fw.InvalidInputError, match=r'must be "raise" or "return", but is .maybe.'):
         fw.solve(quadratic(), fw.Scenarios(np.ones((1, 2, 2))), on_failure="maybe")

@@ -93,7 +93,12 @@ def bad_blocks(kind: str, program: fw.ScenarioProgram) -> dict[str, torch.Tensor
         return {"G": row, "h": h}
     if kind == "unbounded":
         zeros = {name: torch.zeros_like(getattr(program, name)) for name in "PDTWEFV"}
-        return {**zeros, "G": row, "e": torch.zeros(1, 1), "s": torch.zeros(1, program.n_scenarios, 1)}
+        return {
+            **zeros,
+            "G": row,
+            "e": torch.zeros(1, 1),
+            "s": torch.zeros(1, program.n_scenarios, 1),
+        }
     if kind == "nan":
         r = program.r.clone()
         r[0, 0, 0] = torch.nan
@@ -155,6 +160,8 @@ def test_failures_raise_by_default_and_keep_the_rest():
     rng = np.random.default_rng(9)
     torch.manual_seed(0)
     program = infeasible_program(rng, Shape(B=7, M=2, n=2, k=0, g=1, e=0, t=0, r=0, s=0))
-    with pytest.raises(fw.SolveError, match="7 of 7 contexts .* context 0 is infeasible .* 2 more") as caught:
+    with pytest.raises(
+        fw.SolveError, match=r"7 of 7 contexts .* context 0 is infeasible .* 2 more"
+    ) as caught:
         fw.solve_program(program)
     assert caught.value.solution.status[0] is fw.Status.INFEASIBLE

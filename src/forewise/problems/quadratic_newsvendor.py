@@ -84,9 +84,11 @@ class QuadraticNewsvendor(Problem):
         # The number of items is that of the longest argument; scalars fit any number.
         everything = {**linear_terms, **quadratic_terms, **priced}
         tensors = {name: as_finite(name, value) for name, value in everything.items()}
-        n = max(tensor.shape[-1] for tensor in tensors.values() if tensor.ndim) if any(
-            tensor.ndim for tensor in tensors.values()
-        ) else 1
+        n = (
+            max(tensor.shape[-1] for tensor in tensors.values() if tensor.ndim)
+            if any(tensor.ndim for tensor in tensors.values())
+            else 1
+        )
         fields: dict[str, Any] = {"n_items": n, "price": None, "budget": None}
         for name in quadratic_terms:
             fields[name] = as_quadratic(name, tensors[name], n)

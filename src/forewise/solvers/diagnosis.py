@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 
 from forewise.problems.program import ScenarioProgram, apply
-from forewise.solvers.differentiation import Path
+from forewise.solvers.differentiation import Path, TensorPoints
 from forewise.solvers.kernels.batch import Points
 from forewise.solvers.kernels.path import DUAL_RAY, PRIMAL_RAY
 from forewise.solvers.optimality import (
@@ -43,7 +43,7 @@ def diagnose(
     found: dict[int, Certificate] = {}
     for i in contexts:
         alone = program.take(torch.tensor([i]))
-        point = _point(path.solutions.points, i)
+        point = _point(path.solutions.points, i, program.weights.device)
         certificate = None
         if path.ended[i] == DUAL_RAY:
             certificate = infeasibility(alone, _multipliers(point))
@@ -58,13 +58,13 @@ def diagnose(
 def _search(alone: ScenarioProgram, follow: Follow) -> Certificate | None:
     """Look for a certificate of a single context whose path stalled."""
     n_g, n_e, n_r, n_s = (x.shape[-1] for x in (alone.h, alone.e, alone.r, alone.s))
-    point = _point(follow(_least_violation(alone)).solutions.points, 0)
+    point = _point(follow(_least_violation(alone)).solutions.points, 0, alone.q.device)
     up, down = point.first[:, n_g : n_g + n_e], point.first[:, n_g + n_e : n_g + 2 * n_e]
     above, below = point.scenario[..., n_r : n_r + n_s], point.scenario[..., n_r + n_s :]
     proof = Duals(point.first[:, :n_g], up - down, point.scenario[..., :n_r], above - below)
     certificate = infeasibility(alone, proof)
     if certificate is None:
-        point = _point(follow(_steepest_direction(alone)).solutions.points, 0)
+        point = _point(follow(_steepest_direction(alone)).solutions.points, 0, alone.q.device)
         certificate = unboundedness(alone, point.z, point.u)
     return certificate
 
@@ -184,9 +184,9 @@ def unboundedness(alone: ScenarioProgram, z: torch.Tensor, u: torch.Tensor) -> C
     return Certificate(Status.UNBOUNDED, residual, decision_ray=z, recourse_ray=u)
 
 
-def _point(points: Points, i: int) -> Points:
-    return Points(*(torch.from_numpy(part[i : i + 1]) for part in points))
+def _point(points: Points, i: int, device: torch.device) -> TensorPoints:
+    return TensorPoints.of(Points(*(part[i : i + 1] for part in points)), device)
 
 
-def _multipliers(point: Points) -> Duals:
+def _multipliers(point: TensorPoints) -> Duals:
     return Duals(point.first, point.nu, point.scenario, point.nus)

@@ -32,6 +32,22 @@ from forewise.solvers.solution import Duals
 _NAMES = ("weights", *(name for name in BLOCKS if name != "c"))  # c moves no decision
 
 
+class TensorPoints(NamedTuple):
+    """`Points` as tensors: variables, inequality rows and equality rows of all contexts."""
+
+    z: torch.Tensor
+    u: torch.Tensor
+    first: torch.Tensor
+    scenario: torch.Tensor
+    nu: torch.Tensor
+    nus: torch.Tensor
+
+    @classmethod
+    def of(cls, points: Points, device: torch.device) -> TensorPoints:
+        """The same numbers, as tensors of a device."""
+        return cls(*(torch.from_numpy(part).to(device) for part in points))
+
+
 class Path(NamedTuple):
     """What a path-following run leaves: solutions, where to differentiate, and verdicts."""
 
@@ -69,34 +85,32 @@ class _Solve(torch.autograd.Function):
     ) -> tuple[torch.Tensor, ...]:
         path = follow(program)
         ctx.program, ctx.ends = program, path.gradient_points
-        return tuple(_to_tensors(path.solutions.points, blocks[0]))
+        return tuple(TensorPoints.of(path.solutions.points, blocks[0].device))
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         program: ScenarioProgram = ctx.program
         # A context that failed gets no gradient from above, and must not make NaN of that.
         live = torch.stack([g.flatten(1).any(1) for g in gradients]).any(0)
         right = Points(*(np.ascontiguousarray(g.detach().cpu().numpy()) for g in gradients))
         adjoint = solve_adjoints(as_arrays(program), ctx.ends, right, live.cpu().numpy())
-        v = Points(*_to_tensors(adjoint, program.weights))
-        x = Points(
-            *(
-                torch.where(live.reshape(-1, *(1,) * (part.ndim - 1)), part, 0.0)
-                for part in _to_tensors(ctx.ends.points, program.weights)
-            )
-        )
+        device = program.weights.device
+        v = TensorPoints.of(adjoint, device)
+        x = TensorPoints(*(_only(live, part) for part in TensorPoints.of(ctx.ends.points, device)))
+        slack = _only(live, torch.from_numpy(ctx.ends.slack.scenario).to(device))
         wanted = dict(zip(_NAMES, ctx.needs_input_grad[2:], strict=True))
-        rules = _rules(program, x, v)
+        rules = _rules(program, x, v, slack)
         return None, None, *(rules[name]() if wanted[name] else None for name in _NAMES)
 
 
-def _to_tensors(points: Points, like: torch.Tensor) -> list[torch.Tensor]:
-    return [torch.from_numpy(array).to(like.device) for array in points]
+def _only(contexts: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """The values of the contexts in a mask, and 0 elsewhere."""
+    return torch.where(contexts.reshape(-1, *(1,) * (values.ndim - 1)), values, 0.0)
 
 
 def _rules(
-    program: ScenarioProgram, x: Points, v: Points
+    program: ScenarioProgram, x: TensorPoints, v: TensorPoints, slack: torch.Tensor
 ) -> dict[str, Callable[[], torch.Tensor]]:
     """How to get the gradient of each block, evaluated only where it is wanted."""
     weights = program.weights.unsqueeze(-1)
@@ -104,7 +118,10 @@ def _rules(
     coupled, coupled_v = x.scenario[..., :t], v.scenario[..., :t]
 
     def weight_gradient() -> torch.Tensor:
-        return -(v.u * (apply(program.D, x.u) + program.d)).sum(-1)
+        # A scenario's weight is that of its cost, and that of its rows in the barrier.
+        cost = (v.u * (apply(program.D, x.u) + program.d)).sum(-1)
+        barrier = (v.scenario * slack).sum(-1)
+        return -cost - torch.where(program.weights > 0, barrier / program.weights, 0.0)
 
     def first(name: str, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """rows columns' of each context, summed over what shares the block."""
@@ -115,7 +132,9 @@ def _rules(
     def scenario(name: str, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """rows_j columns_j' of each scenario, summed over what shares the block."""
         shared = tuple(size == 1 for size in getattr(program, name).shape[:2])
-        columns = columns.unsqueeze(1).expand(-1, rows.shape[1], -1) if columns.ndim == 2 else columns
+        columns = (
+            columns.unsqueeze(1).expand(-1, rows.shape[1], -1) if columns.ndim == 2 else columns
+        )
         if shared == (True, True):
             return (rows.flatten(0, 1).mT @ columns.flatten(0, 1))[None, None]
         if shared == (False, True):

@@ -45,7 +45,7 @@ def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
     kept = np.flatnonzero(weights > 0)
     weights = weights[kept]
     D, d, T, W, r, F, V, s = (block(name)[kept] for name in "DdTWrFVs")
-    n, k = program.n_decisions, program.n_recourse
+    n = program.n_decisions
     rows = W.shape[1]
     T = np.concatenate([T, np.zeros((len(kept), rows - T.shape[1], n))], axis=1)
     return ExtensiveForm(

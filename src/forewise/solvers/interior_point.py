@@ -35,8 +35,8 @@ class InteriorPoint(ProgramSolver):
     Parameters
     ----------
     tolerance : float
-        Of the residuals and the relative gap, in units of the program's own size. A context
-        that ends above 1e-8 in the user's data is not called optimal.
+        Of the residuals, in units of the program's own size; the relative gap must fall a
+        thousand times lower. A context that ends above 1e-8 in the user's data is not optimal.
     max_iterations : int
     smoothing : float
         How far from its solution a *linear* program is differentiated: the relative gap of the
@@ -44,7 +44,7 @@ class InteriorPoint(ProgramSolver):
         says little where the solution is a corner. Decisions are exact either way.
     """
 
-    tolerance: float = 1e-10
+    tolerance: float = 1e-9
     max_iterations: int = 100
     smoothing: float = 1e-3
 

@@ -73,7 +73,8 @@ def newsvendor_solution(
     slope = own + (over_dual - short_dual).sum(1)
     bound_dual = slope.clamp_min(0)
     duals = Duals(
-        inequality=bound_dual if multiplier is None or price is None
+        inequality=bound_dual
+        if multiplier is None or price is None
         else torch.cat([bound_dual, multiplier], dim=1),
         equality=demand.new_zeros(len(demand), 0),
         scenario_inequality=torch.cat(
@@ -90,7 +91,9 @@ def newsvendor_solution(
     cost = (decision * (q * decision + c)).sum(-1)
     scenario_cost = short * (q_s * short + c_s) + over * (q_e * over + c_e)
     objective = cost + (weight * scenario_cost).sum((1, 2))
-    primal, dual, gap = _residuals(costs, demand, decision, slope, objective, price, budget, multiplier)
+    primal, dual, gap = _residuals(
+        costs, demand, decision, slope, objective, price, budget, multiplier
+    )
     worst = torch.maximum(torch.maximum(primal, dual), gap)
     status = tuple(
         Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
@@ -136,7 +139,7 @@ def _residuals(
         complementarity = complementarity + (multiplier.squeeze(1) * left).abs()
     # What is left of the slope below zero no bound can hold.
     dual = largest(slope.clamp_max(0))
-    scale = torch.maximum(objective.abs(), 1e-2 * cost_size * size)
+    scale = torch.maximum(objective.abs(), 0.1 * cost_size * size)
     return primal / size.clamp_min(tiny), dual / cost_size, complementarity / scale.clamp_min(tiny)
 
 

@@ -49,7 +49,7 @@ def residuals(
     dual = slope(program, Pz, Du, duals, norms) / _or_one(cost_size)
     curved = (z * Pz).sum(-1) + (weights * u * Du).sum((1, 2))
     linear = (program.q * z).sum(-1) + (weights * program.d * u).sum((1, 2))
-    scale = torch.maximum((0.5 * curved + linear).abs(), 1e-2 * _or_one(cost_size * size))
+    scale = torch.maximum((0.5 * curved + linear).abs(), 0.1 * _or_one(cost_size * size))
     gap = (curved + linear + shadow_cost(program, duals)).abs() / scale
     return Residuals(primal, dual, gap)
 

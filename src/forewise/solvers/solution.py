@@ -85,8 +85,8 @@ class Solution:
     dual_residual : tensor (n_contexts,)
         Largest violation of stationarity, relative to the cost coefficients.
     gap : tensor (n_contexts,)
-        Primal minus dual objective, relative to the objective, or to the size of cost times
-        solution where that is larger than a hundred objectives.
+        Primal minus dual objective, relative to the objective, or to a tenth of the size of the
+        costs times that of the solution where that is larger.
     certificates : mapping from context to Certificate
         For the contexts that are infeasible or unbounded.
     iterations : tensor (n_contexts,)

@@ -457,11 +457,11 @@ def refine(w: Work, s: Sizes, right: int, right_rows: int, out: int, out_Ax: int
     residual, given = vector(w, error + ROWS, s.rows), vector(w, right_rows, s.rows)
     inverse_theta, Ax = vector(w, at.INVERSE_THETA, s.rows), vector(w, out_Ax, s.rows)
     dual, norms = vector(w, out + ROWS, s.rows), vector(w, at.NORMS, s.rows)
-    size = max(largest(vector(w, out + Z, s.n)), largest(vector(w, out + U, s.k * s.M)))
+    reach = max(largest(vector(w, out + Z, s.n)), largest(vector(w, out + U, s.k * s.M)))
     for a in range(s.rows):
         residual[a] = given[a] - Ax[a] + inverse_theta[a] * dual[a]
         # What is only rounding must not be chased: Θ would make it large.
-        if abs(residual[a]) <= ROUNDING * size * norms[a]:
+        if abs(residual[a]) <= ROUNDING * reach * norms[a]:
             residual[a] = 0.0
     solve(w, s, error, error + ROWS, correction, at.CORRECTION_AX)
     for part, size in ((Z, s.n), (U, s.k * s.M), (ROWS, s.rows), (NU, s.e), (NUS, s.s * s.M)):

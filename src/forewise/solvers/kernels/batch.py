@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -32,9 +33,9 @@ from forewise.solvers.kernels.workspace import (
 Array = np.ndarray
 
 # A gradient is taken as if no row were more active than this, in units of the row: close enough
-# to the limit for eight digits, and far enough from it to solve the system accurately.
+# to the limit for seven digits, and far enough from it to solve the system accurately.
 _ACTIVE = 1e-9
-_ADJOINT_REFINEMENTS = 2
+_ADJOINT_REFINEMENTS = 4
 
 
 class Points(NamedTuple):
@@ -99,9 +100,7 @@ def follow_paths(
     def run(low: int, high: int) -> None:
         options = (tolerance, max_iterations)
         work = make_work(p)
-        _follow_range(
-            p, work, low, high, options, targets, solutions, centres, ended, iterations
-        )
+        _follow_range(p, work, low, high, options, targets, solutions, centres, ended, iterations)
 
     _on_threads(run, n_contexts)
     return solutions, centres, ended, iterations
@@ -129,7 +128,7 @@ def _on_threads(run: Callable[[int, int], None], n_contexts: int) -> None:
         return
     edges = np.linspace(0, n_contexts, n_threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(n_threads) as pool:
-        for done in [pool.submit(run, *edge) for edge in zip(edges, edges[1:], strict=False)]:
+        for done in [pool.submit(run, *edge) for edge in itertools.pairwise(edges)]:
             done.result()
 
 

@@ -1,9 +1,9 @@
 """Putting one context of a program into the workspace, scaled to the size of one.
 
-Lengths are divided by a power of two near the typical distance from the origin to a row's
-boundary (the geometric mean: a bound that is far away on purpose says little), costs by one near
-the largest cost coefficient. Powers of two, so that scaling rounds nothing and does not change
-under small changes of the data.
+Lengths are divided by a power of two near the largest distance from the origin to a row's
+boundary (but no more than 16 times the geometric mean: a bound that is far away on purpose says
+little), costs by one near the largest cost coefficient. Powers of two, so that scaling rounds
+nothing and does not change under small changes of the data.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ Array = np.ndarray
 #: What all scenarios together count for in the barrier, against 1 for a first-stage row.
 BARRIER_SHARE = 16.0
 _SMALLEST_WEIGHT = 1e-8  # of a scenario, in the barrier
+_FAR = 16.0  # times the typical distance: rows beyond say nothing about the program's size
 
 
 class Units(NamedTuple):
@@ -50,7 +51,7 @@ def part_of(block: Array, index: int) -> Array:
 @compiled
 def power_of_two(size: float) -> float:
     """The power of two nearest to a size; 1 for 0."""
-    return 2.0 ** np.round(np.log2(size)) if size > 0.0 else 1.0
+    return float(2.0 ** np.round(np.log2(size))) if size > 0.0 else 1.0
 
 
 @compiled
@@ -82,20 +83,27 @@ def raise_to_rows(norms: Array, block: Array) -> None:
                 norms[i, m] = max(norms[i, m], entry)
 
 
-@compiled
-def sum_of_logs(bound: Array, norms: Array) -> tuple[float, int]:
-    """Sum of the logarithms of the distances |b| / norm that are not 0, and their number.
+class Distances(NamedTuple):
+    """Distances from the origin to the boundaries of rows that do not pass through it."""
 
-    Sets the norm of zero rows to one.
-    """
-    total, count = 0.0, 0
+    logs: float  # sum of their logarithms
+    number: int
+    largest: float
+
+
+@compiled
+def add_distances(known: Distances, bound: Array, norms: Array) -> Distances:
+    """Add the distances |b| / norm of more rows; sets the norm of zero rows to one."""
+    logs, number, top = known.logs, known.number, known.largest
     for a in range(bound.shape[0]):
         if norms[a] == 0.0:
             norms[a] = 1.0
         if bound[a] != 0.0:
-            total += np.log(abs(bound[a]) / norms[a])
-            count += 1
-    return total, count
+            distance = abs(bound[a]) / norms[a]
+            logs += np.log(distance)
+            number += 1
+            top = max(top, distance)
+    return Distances(logs, number, top)
 
 
 @compiled
@@ -148,21 +156,19 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
         put_block(W, kept, cube(w, at.W, s.r, s.k, s.M))
         raise_to_rows(scenario, cube(w, at.W, s.r, s.k, s.M))
 
-    total, count = sum_of_logs(vector(w, at.BOUND, s.rows), norms)
+    far = add_distances(Distances(0.0, 0, 0.0), vector(w, at.BOUND, s.rows), norms)
     # Equality rows borrow scratch memory for their norms.
     equal = vector(w, at.ERROR + at.NU, s.e)
     copy(equal, equal, 0.0)
     raise_to_rows(equal.reshape((s.e, 1)), matrix(w, at.E, s.e, s.n).reshape((s.e, s.n, 1)))
-    more, number = sum_of_logs(vector(w, at.EQUAL, s.e), equal)
-    total, count = total + more, count + number
+    far = add_distances(far, vector(w, at.EQUAL, s.e), equal)
     equals = matrix(w, at.ERROR + at.NUS, s.s, s.M)
     copy(equals, equals, 0.0)
     raise_to_rows(equals, cube(w, at.F, s.s, s.n, s.M))
     raise_to_rows(equals, cube(w, at.V, s.s, s.k, s.M))
     flat = vector(w, at.ERROR + at.NUS, s.s * s.M)
-    more, number = sum_of_logs(vector(w, at.EQUALS, s.s * s.M), flat)
-    total, count = total + more, count + number
-    length = power_of_two(np.exp(total / count) if count else 0.0)
+    far = add_distances(far, vector(w, at.EQUALS, s.s * s.M), flat)
+    length = power_of_two(min(far.largest, _FAR * np.exp(far.logs / max(far.number, 1))))
     for slot, size in ((at.BOUND, s.rows), (at.EQUAL, s.e), (at.EQUALS, s.s * s.M)):
         copy(vector(w, slot, size), vector(w, slot, size), 1.0 / length)
     return length

@@ -50,14 +50,15 @@ DUAL_RAY = 4  # the multipliers diverge along a proof that nothing is feasible
 _BARRIER_SHARE = 16.0  # what all scenarios together count for, against 1 for a first-stage row
 _SMALLEST_WEIGHT = 1e-8  # of a scenario, in the barrier
 _START_SHIFT = 0.1  # smallest slack and multiplier at the start, in units of their rows
-_STEP_FRACTION = 0.999  # of the way to the boundary
+_STEP_FRACTION = 0.995  # of the way to the boundary
 _SHORT_STEP = 0.1  # below which a step is taken back and the point recentred
+_CAREFUL_CENTRING = 0.2  # what a step leaves of μ after two that brought nothing
 _RECENTRING = 0.8  # what recentring leaves of μ and the residuals
 _CENTRED = 1e-9  # relative deviation from the central path that counts as on it
 _TINY = 1e-300  # keeps programs without inequalities from dividing zero by zero
-_GAP = 0.01  # tolerance of the relative gap, against that of the residuals
+_GAP = 1e-3  # tolerance of the relative gap, against that of the residuals
 _SMALLEST_COST = 1e-2  # to which a gap is relative, in the scaled program's units
-ACCEPTED_MERIT = 1e-10  # of a stalled path, to be kept without a second try
+ACCEPTED_MERIT = 1e-9  # of a stalled path, to be kept without a second try
 _PATIENCE = 8  # iterations without progress before a context is given up
 _DIVERGING = 1e3  # size of variables or multipliers from which rays are looked for
 _CERTAIN = 1e-9  # relative residual at which a ray is a proof
@@ -229,9 +230,7 @@ def longest_step(position: Array, change: Array, cap: float) -> float:
 
 
 @compiled
-def correct(
-    w: Work, s: Sizes, mu: float, centring: float, aim: float, second_order: float
-) -> None:
+def correct(w: Work, s: Sizes, mu: float, centring: float, aim: float, second_order: float) -> None:
     """Put the corrector's right-hand side into the workspace, from the predictor's step.
 
     What it asks of the residuals is what it asks of μ: to shrink to the share `centring`.
@@ -287,7 +286,7 @@ def predict(w: Work, s: Sizes, mu: float) -> float:
 
 
 @compiled
-def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
+def take_step(w: Work, s: Sizes, mu: float, linear: bool, careful: bool, aim: float) -> None:
     """One predictor–corrector step (Mehrotra's) from the point that was measured."""
     slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
     inverse_theta, norms = vector(w, at.INVERSE_THETA, s.rows), vector(w, at.NORMS, s.rows)
@@ -301,6 +300,9 @@ def take_step(w: Work, s: Sizes, mu: float, linear: bool, aim: float) -> None:
     if mu <= 2.0 * aim:
         # Close to the centre that is aimed at, plain Newton steps converge fastest.
         correct(w, s, mu, 0.0, aim, 0.0)
+    elif careful:
+        # The second-order term can send a path in circles: centre instead.
+        correct(w, s, mu, _CAREFUL_CENTRING, aim, 0.0)
     else:
         # Predictor: straight at the solution. How far it gets says how much to centre.
         centring = predict(w, s, mu)
@@ -349,9 +351,7 @@ def solve_context(
 
 
 @compiled
-def find_centre(
-    w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float
-) -> None:
+def find_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float) -> None:
     """Put the point of the central path at `target` into the workspace.
 
     Solving comes first, and this goes back: so the solution does not depend on the target.
@@ -386,7 +386,9 @@ def follow(
     for iteration in range(max_iterations + 1):
         now = measure(w, s, target)
         residual = max(now.primal, now.dual)
-        if residual <= tolerance and now.gap <= (_CENTRED if target > 0.0 else _GAP * tolerance):
+        small_gap = _CENTRED if target > 0.0 else _GAP * tolerance
+        # The start is a least-squares point, and may pass without having been refined.
+        if iteration > 0 and residual <= tolerance and now.gap <= small_gap:
             return CONVERGED, iteration
         multipliers = 0.0
         for a in range(s.rows):
@@ -402,9 +404,9 @@ def follow(
         if worst < best:
             best = worst
             copy_point(w, s, at.POINT, at.SLACK, at.BEST, at.BEST_SLACK)
-        if waited >= _PATIENCE or not np.isfinite(worst):
+        if waited >= (_PATIENCE if best > ACCEPTED_MERIT else 2) or not np.isfinite(worst):
             break
-        take_step(w, s, now.mu, curved == 0.0, target)
+        take_step(w, s, now.mu, curved == 0.0, waited >= 2, target)
     if best < np.inf:
         copy_point(w, s, at.BEST, at.BEST_SLACK, at.POINT, at.SLACK)
     return STALLED, iteration
