@@ -9,7 +9,8 @@ import torch
 import forewise as fw
 from forewise.problems.program import BLOCKS
 from forewise.solvers.kernels.batch import follow_paths
-from forewise.solvers.kernels.workspace import as_arrays
+from forewise.solvers.kernels.loading import load
+from forewise.solvers.kernels.workspace import as_arrays, make_work
 from tests.solvers.programs import Planted, Shape, planted_program
 
 STEP = 1e-6
@@ -33,9 +34,9 @@ def well_posed(rng: np.random.Generator, *, linear: bool, separable: bool) -> fw
     while True:
         planted = planted_program(rng, shape, linear=linear, separable=separable)
         solution = fw.solve_program(planted.program)
-        if linear:
+        if linear and _steady_units(_boxed(planted)):
             return _boxed(planted)
-        if _regular(planted.program, solution):
+        if not linear and _regular(planted.program, solution):
             return planted.program
 
 
@@ -53,6 +54,19 @@ def _boxed(planted: Planted) -> fw.ScenarioProgram:
     blocks["W"] = torch.cat([program.W, box_u], dim=2)
     blocks["r"] = torch.cat([program.r, 2 + u, 2 - u], dim=2)
     return fw.ScenarioProgram(**blocks)
+
+
+def _steady_units(program: fw.ScenarioProgram) -> bool:
+    """Whether no small change carries a scale to the next power of two, and so moves the centre."""
+    if float(max(program.q.abs().max(), program.d.abs().max())) < 0.1:
+        return False  # without costs, any cost is a new scale
+    found = set()
+    for factor in (0.99, 1.0, 1.01):
+        for names in ("qd", "hers"):
+            changed = program.map(lambda n, b, f=factor, w=names: b * f if n in w else b)
+            arrays = as_arrays(changed)
+            found.add(load(arrays, make_work(arrays), 0)[1])
+    return len(found) == 1
 
 
 def _regular(program: fw.ScenarioProgram, solution: fw.Solution) -> bool:
@@ -89,19 +103,17 @@ def finite_difference(program, name, value) -> torch.Tensor:
     return ((values[:n] - values[n:]) / (2 * STEP)).reshape(block.shape)
 
 
-def worst_error(program, solver, value, values_of_batch) -> float:
-    """Largest relative difference between autograd and finite differences over all blocks."""
+def worst_error(program, solver, value, values_of_batch, skip="c") -> float:
+    """Largest relative difference between autograd and finite differences over the blocks."""
     leaves = program.map(lambda _, b: b.clone().requires_grad_())
     value(solver.solve_program(leaves)).backward()
     worst = 0.0
     for name in ("weights", *BLOCKS):
         block = getattr(leaves, name)
-        if block.numel() == 0 or name == "c":
+        if block.numel() == 0 or name in skip:
             continue
         gradient = torch.zeros_like(block) if block.grad is None else block.grad
         true = finite_difference(program, name, values_of_batch)
-        # A change that carries a scale over to the next power of two moves the centre at once.
-        true = torch.where(true.abs() < 1e4, true, gradient)
         scale = max(1.0, float(true.abs().max()))
         worst = max(worst, float((gradient - true).abs().max()) / scale)
     return worst
@@ -155,6 +167,7 @@ def test_linear_programs_at_their_point_of_the_central_path(capsys):
                 solver,
                 lambda solution, a=a: (solution.decision * a).sum(),
                 lambda batch, a=a, centre=centre: (centre(batch) * a).sum(-1),
+                skip="cPD",  # half of a central difference in these is not convex
             )
             worst = max(worst, error)
     with capsys.disabled():
