@@ -330,7 +330,7 @@ def solve_context(
 ) -> tuple[int, int]:
     """Follow the path from its start to the solution, twice if need be.
 
-    The last point before μ falls to `target` is put aside for `find_centre`.
+    The point where μ falls below `target` is put aside for `find_centre`.
 
     Where more rows are active than there are variables, the floor freezes their multipliers.
     Such a context is started again without the floor, and its better end is kept.
@@ -375,8 +375,8 @@ def follow(
     """Follow the path from the workspace's point; returns how it ended and the iterations.
 
     With a positive `target` it ends at the point where slack·λ = ω·target exactly, else at the
-    solution. `tolerance` is that of the residuals and the relative gap. The last point with a
-    larger μ than `early` is put aside.
+    solution. `tolerance` is that of the residuals and the relative gap. The first point whose μ
+    is not above `early` is put aside.
     """
     curved = largest(matrix(w, at.P, s.n, s.n))
     curved = max(curved, largest(vector(w, at.D, s.k * s.M * (1 if w.diagonal else s.k))))
@@ -397,8 +397,10 @@ def follow(
             return DUAL_RAY, iteration
         if now.size > _DIVERGING and is_primal_ray(w, s):
             return PRIMAL_RAY, iteration
-        if early > 0.0 and (now.mu > early or iteration == 0):
+        if early > 0.0:
             copy_point(w, s, at.POINT, at.SLACK, at.EARLY, at.EARLY_SLACK)
+            if now.mu <= early:
+                early = 0.0
         worst = max(residual, now.gap)
         waited = 0 if worst < 0.9 * best else waited + 1
         if worst < best:

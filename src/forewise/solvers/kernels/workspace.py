@@ -23,8 +23,8 @@ Array = np.ndarray
 
 # The parts of a point, to be added to the slot of the point.
 Z, U, ROWS, NU, NUS = range(5)
-# Points: the iterate, the best one so far, the end of a first try, the last one before a centre
-# that is wanted later, the right-hand sides of the predictor and the corrector, a direction, and
+# Points: the iterate, the best one so far, the end of a first try, one near a centre that is
+# wanted later, the right-hand sides of the predictor and the corrector, a direction, and
 # what refinement needs.
 POINT, BEST, FIRST, EARLY, RIGHT, CORRECTED, STEP, ERROR, CORRECTION = range(0, 45, 5)
 # The scaled program.
