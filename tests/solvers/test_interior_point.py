@@ -32,7 +32,8 @@ def kinds():
 def test_planted_optima_are_found(linear, degenerate, separable):
     """1,040 programs over all kinds: right objective, feasible, and never a false optimum.
 
-    Degenerate ones may have no interior at all; two in a hundred of those may be given up.
+    Of the degenerate ones (rows without slack and without multiplier) two in a hundred may be
+    given up as inaccurate, which is a known shortfall and not a property to rely on.
     """
     rng = np.random.default_rng([linear, degenerate, separable])
     given_up = 0
