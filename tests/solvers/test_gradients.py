@@ -175,7 +175,7 @@ def test_linear_programs_at_their_point_of_the_central_path(capsys):
     assert worst <= 1e-5
 
 
-def test_gradcheck_of_the_portfolio_through_scenarios_and_weights():
+def test_gradcheck_of_a_full_newsvendor_through_scenarios_and_weights():
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(2, 5, 3, generator=generator, dtype=torch.float64)
     problem = fw.QuadraticNewsvendor(

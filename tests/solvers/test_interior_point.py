@@ -35,9 +35,26 @@ def test_planted_optima_are_found(linear, degenerate, separable):
     Of the degenerate ones (rows without slack and without multiplier) two in a hundred may be
     given up as inaccurate, which is a known shortfall and not a property to rely on.
     """
-    rng = np.random.default_rng([linear, degenerate, separable])
+    given_up = count_given_up([linear, degenerate, separable], 13, linear, degenerate, separable)
+    assert given_up <= (0.02 * 13 * BATCH if degenerate else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("linear", "degenerate", "separable"), list(kinds()))
+def test_planted_optima_are_found_on_seeds_nobody_tuned_on(linear, degenerate, separable, capsys):
+    """8,000 more programs; prints how many were given up, which should be none."""
+    seed = [2026, linear, degenerate, separable]
+    given_up = count_given_up(seed, 100, linear, degenerate, separable)
+    with capsys.disabled():
+        print(f" {given_up} of {100 * BATCH} given up", end="")
+    assert given_up <= 0.02 * 100 * BATCH
+
+
+def count_given_up(seed, n_batches, linear, degenerate, separable) -> int:
+    """How many contexts are inaccurate; all others must be right, and none proven impossible."""
+    rng = np.random.default_rng(seed)
     given_up = 0
-    for _ in range(13):
+    for _ in range(n_batches):
         shape = random_shape(rng, BATCH)
         planted = planted_program(
             rng, shape, linear=linear, degenerate=degenerate, separable=separable
@@ -48,7 +65,8 @@ def test_planted_optima_are_found(linear, degenerate, separable):
         assert relative(solution.objective[found], planted.objective[found]) <= 1e-7, shape
         check = residuals(planted.program, solution.decision, solution.recourse, solution.duals)
         assert float(check.worst[found].max()) <= 1e-8, shape
-    assert given_up <= (0.02 * 13 * BATCH if degenerate else 0)
+        assert not solution.certificates, shape
+    return given_up
 
 
 @pytest.mark.parametrize("linear", [False, True])
