@@ -11,7 +11,16 @@ import forewise
 
 ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
-LAYERS = ["exceptions", "arguments", "scenarios", "problems", "solvers", "bench", "demo", "cli"]
+LAYERS = [
+    *("exceptions", "storage", "arguments", "tables", "scenarios", "problems", "solvers"),
+    *("predictors", "policy", "learners", "datasets", "metrics", "testing", "bench", "demo", "cli"),
+]
+# Neighbours in that line who must not know each other.
+STRANGERS = {
+    "predictors": {"problems", "solvers"},
+    "datasets": {"solvers", "predictors", "policy", "learners"},
+    "metrics": {"predictors", "policy", "learners", "datasets"},
+}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
@@ -44,6 +53,14 @@ def test_imports_point_to_the_left(path):
     if layer in ("bench", "demo", "cli"):
         strangers = {name for name in strangers if name in LAYERS}
     assert not strangers, f"{path.name} in {layer} imports {sorted(strangers)}"
+
+
+@pytest.mark.parametrize("layer", STRANGERS)
+def test_strangers_stay_strangers(layer):
+    for path in MODULES:
+        if layer_of(path) == layer:
+            known = imported_layers(path) & STRANGERS[layer]
+            assert not known, f"{path.name} in {layer} imports {sorted(known)}"
 
 
 def test_nothing_below_the_border_knows_of_learning_or_solving():

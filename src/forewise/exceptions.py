@@ -6,6 +6,8 @@ nothing from forewise.
 
 from __future__ import annotations
 
+from sklearn.exceptions import NotFittedError
+
 
 class ForewiseError(Exception):
     """Base of every error that forewise raises on purpose."""
@@ -13,6 +15,18 @@ class ForewiseError(Exception):
 
 class InvalidInputError(ForewiseError, ValueError):
     """An argument has the wrong shape, type or value; the message names the argument."""
+
+
+class InputTypeError(InvalidInputError, TypeError):
+    """A table came in a kind of container that is not supported."""
+
+
+class UnfittedError(ForewiseError, NotFittedError):
+    """An estimator was used before `fit`."""
+
+
+class StorageError(ForewiseError, ValueError):
+    """A stored policy or checkpoint cannot be read: damaged, cut short, foreign or too new."""
 
 
 class UnsupportedProblemError(ForewiseError, TypeError):
@@ -33,3 +47,7 @@ class SolveError(ForewiseError, RuntimeError):
 
 class MissingDependencyError(ForewiseError, ImportError):
     """An optional package is needed; the message says how to install it."""
+
+
+class MissingDataError(ForewiseError, FileNotFoundError):
+    """A data set is not on this computer; the message says where it was sought, how to get it."""

@@ -6,8 +6,10 @@ methods below, checked in its `__init__`; export it; add it to the list in the t
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 
@@ -15,6 +17,14 @@ from forewise.arguments import as_tensor
 from forewise.exceptions import InvalidInputError
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
+
+
+@dataclass(frozen=True)
+class CertaintyEquivalent:
+    """A statistic of the outcome that decides as well as its whole distribution, and why."""
+
+    statistic: Literal["mean", "median"]
+    reason: str
 
 
 class Problem(ABC):
@@ -40,6 +50,13 @@ class Problem(ABC):
     @abstractmethod
     def _program(self, scenarios: Scenarios) -> ScenarioProgram:
         """Program of checked scenarios; called by `program`."""
+
+    def certainty_equivalent(self) -> CertaintyEquivalent | None:
+        """What may stand for the whole distribution of the outcome; None, unless a problem knows.
+
+        Asked by learners before they spend time on a distribution.
+        """
+        return None
 
     def cost(self, decision: Any, outcome: Any) -> torch.Tensor:
         """Cost of each decision when its outcome is seen, differentiable in both.
@@ -76,9 +93,25 @@ class Problem(ABC):
         self._check_width("scenarios", scenarios.n_outcomes)
         return self._program(scenarios)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made anew from the arguments, as arrays.
+
+        Two equal problems then look equal to whoever compares bytes, which tensors do not.
+        """
+        arguments = {
+            name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+            for name in inspect.signature(type(self)).parameters
+            for value in [getattr(self, name)]
+        }
+        return _remade, (type(self), arguments)
+
     def _check_width(self, name: str, width: int) -> None:
         if self.n_outcomes is not None and width != self.n_outcomes:
             raise InvalidInputError(
                 f"{name} must have {self.n_outcomes} outcome(s) for this "
                 f"{type(self).__name__}, but has {width}"
             )
+
+
+def _remade(kind: type[Problem], arguments: dict[str, Any]) -> Problem:
+    return kind(**arguments)

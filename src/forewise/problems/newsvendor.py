@@ -12,7 +12,7 @@ import torch
 
 from forewise.arguments import as_vector, require_nonnegative
 from forewise.exceptions import InvalidInputError
-from forewise.problems.base import Problem
+from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 
@@ -68,6 +68,15 @@ class Newsvendor(Problem):
     def level(self) -> torch.Tensor:
         """Level of the optimal quantile, ``(n_items | 1,)``."""
         return self.shortage / (self.shortage + self.excess)
+
+    def certainty_equivalent(self) -> CertaintyEquivalent | None:
+        """The median, where a unit too few costs what a unit too many does."""
+        if not bool((self.shortage == self.excess).all()):
+            return None
+        return CertaintyEquivalent(
+            "median",
+            "shortage and excess cost the same, so that the best order is the median of demand",
+        )
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)

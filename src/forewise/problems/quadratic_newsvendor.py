@@ -18,7 +18,7 @@ from forewise.arguments import (
     require_nonnegative,
 )
 from forewise.exceptions import InvalidInputError
-from forewise.problems.base import Problem
+from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.newsvendor import shortage_and_excess
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
@@ -120,6 +120,15 @@ class QuadraticNewsvendor(Problem):
         """Whether the items touch each other through the budget alone."""
         terms = (self.quadratic, self.shortage_quadratic, self.excess_quadratic)
         return all(term.ndim == 1 for term in terms)
+
+    def certainty_equivalent(self) -> CertaintyEquivalent | None:
+        """The mean, where neither shortage nor excess costs anything."""
+        terms = (self.shortage_quadratic, self.shortage, self.excess_quadratic, self.excess)
+        if any(bool((term != 0).any()) for term in terms):
+            return None
+        return CertaintyEquivalent(
+            "mean", "neither shortage nor excess costs anything, so that demand does not matter"
+        )
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)

@@ -24,7 +24,6 @@ from forewise.solvers.optimality import (
     row_norms,
     shadow_cost,
     slope,
-    sum_of_largest,
     violation,
 )
 from forewise.solvers.solution import Certificate, Duals, Status
@@ -175,13 +174,20 @@ def unboundedness(alone: ScenarioProgram, z: torch.Tensor, u: torch.Tensor) -> C
     z, u = z / fall, u / fall
     homogeneous = alone.map(lambda name, b: torch.zeros_like(b) if name in "hers" else b)
     off = violation(homogeneous, z, u, row_norms(alone))
-    bent = torch.maximum(largest(apply(alone.P, z)), sum_of_largest(weights * apply(alone.D, u)))
     cost_size = torch.maximum(largest(alone.q), largest(alone.d))
-    # Both relative: to the cost that falls by one along the ray, and to the ray's own length.
-    residual = float(torch.maximum(off * cost_size, bent / cost_size))
+    # Relative to the cost that falls by one along the ray; and a direction along which the cost
+    # bends at all, as its curvature goes, has an end however steeply the cost falls at first.
+    bent = torch.maximum(_bend(alone.P, z), _bend(alone.D, u))
+    residual = float(torch.maximum(off * cost_size, bent))
     if not residual <= ACCEPTED_PROOF:
         return None
     return Certificate(Status.UNBOUNDED, residual, decision_ray=z, recourse_ray=u)
+
+
+def _bend(curvature: torch.Tensor, ray: torch.Tensor) -> torch.Tensor:
+    """How far a ray is from a direction without curvature, ``(1,)``; relative to both."""
+    size = largest(curvature) * largest(ray)
+    return largest(apply(curvature, ray)) / torch.where(size > 0, size, 1.0)
 
 
 def _point(points: Points, i: int, device: torch.device) -> TensorPoints:

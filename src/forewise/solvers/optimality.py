@@ -42,16 +42,35 @@ def residuals(
     weights = program.weights.unsqueeze(-1)
     Pz, Du = apply(program.P, z), apply(program.D, u)
     norms = row_norms(program)
-    size = torch.maximum(length(program, norms), torch.maximum(largest(z), largest(u)))
-    primal = violation(program, z, u, norms) / _or_one(size)
-    cost_size = torch.maximum(largest(program.q), largest(program.d)).expand(len(z))
-    cost_size = torch.maximum(cost_size, torch.maximum(largest(Pz), largest(Du)))
-    dual = slope(program, Pz, Du, duals, norms) / _or_one(cost_size)
+    reach, steepness = natural_sizes(program, norms)
+    size = torch.maximum(reach, torch.maximum(largest(z), largest(u)))
+    primal = violation(program, z, u, norms) / size
+    cost_size = torch.maximum(steepness, torch.maximum(largest(Pz), largest(Du)))
+    dual = slope(program, Pz, Du, duals, norms) / cost_size
     curved = (z * Pz).sum(-1) + (weights * u * Du).sum((1, 2))
     linear = (program.q * z).sum(-1) + (weights * program.d * u).sum((1, 2))
-    scale = torch.maximum((0.5 * curved + linear).abs(), 0.1 * _or_one(cost_size * size))
+    scale = torch.maximum((0.5 * curved + linear).abs(), 0.1 * cost_size * size)
     gap = (curved + linear + shadow_cost(program, duals)).abs() / scale
     return Residuals(primal, dual, gap)
+
+
+def natural_sizes(
+    program: ScenarioProgram, norms: dict[str, torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """How long a solution and how steep a cost is to be expected from the data, both positive.
+
+    The length is that of the rows; where all of them pass through the origin, it is where the
+    quadratic cost outweighs the linear one. A cost without a linear part is as steep as its
+    quadratic part there. Both are needed where the solution itself is 0 and tells no size.
+    """
+    linear = torch.maximum(largest(program.q), largest(program.d))
+    curvature = torch.maximum(largest(program.P), largest(program.D))
+    reach = length(program, norms)
+    bend = (linear / _or_one(curvature)).expand_as(reach)
+    reach = torch.where(reach > 0, reach, torch.where(curvature > 0, bend, 0.0))
+    reach = _or_one(reach)
+    steepness = torch.where(linear > 0, linear, curvature * reach)
+    return reach, _or_one(steepness)
 
 
 def violation(

@@ -1,0 +1,51 @@
+"""Data to learn and judge decisions on: the paper's generators, and loaders of real data.
+
+`base` is what every data set is, `synthetic` the generators, `cnnpred` the paper's real data,
+`paper` the problems and splits of its experiments, `files` where data are and how to get them.
+Knows problems, but no solver and no learning.
+"""
+
+from forewise.datasets.base import Conditional, Dataset, Split
+from forewise.datasets.cnnpred import pop2_paper, pop2_strict
+from forewise.datasets.files import (
+    SOURCES,
+    Availability,
+    CorruptDataError,
+    Source,
+    available,
+    fetch,
+    locate,
+)
+from forewise.datasets.paper import (
+    nv_problem,
+    nvqp_problem,
+    paper_split,
+    pop2_problem,
+    pop_problem,
+)
+from forewise.datasets.synthetic import mean_wave, nv1, nv2, nvqp, pop
+
+__all__ = [
+    "SOURCES",
+    "Availability",
+    "Conditional",
+    "CorruptDataError",
+    "Dataset",
+    "Source",
+    "Split",
+    "available",
+    "fetch",
+    "locate",
+    "mean_wave",
+    "nv1",
+    "nv2",
+    "nv_problem",
+    "nvqp",
+    "nvqp_problem",
+    "paper_split",
+    "pop",
+    "pop2_paper",
+    "pop2_problem",
+    "pop2_strict",
+    "pop_problem",
+]

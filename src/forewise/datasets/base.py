@@ -1,0 +1,240 @@
+"""A data set: contexts, the outcomes that were seen with them, and, if known, their law.
+
+May import: exceptions, arguments, scenarios. To add a data set: a function that returns a
+`Dataset` (or a `Split` of one), exported by the package; files it reads are listed in `files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+import torch
+
+from forewise.arguments import as_finite
+from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.scenarios import Scenarios
+
+# Draws are made in pieces of about this many numbers, so that what a generator of outcomes
+# computes on the way never outweighs the scenarios that were asked for.
+_NUMBERS_PER_PIECE = 2**17
+
+
+class Conditional(Protocol):
+    """The true distribution of the outcome given the context, as a function that draws from it."""
+
+    def __call__(
+        self, X: np.ndarray, n_scenarios: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Independent draws for each row of X: ``(n_contexts, n_scenarios, n_outcomes)``."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Dataset:
+    """Contexts and outcomes, row by row, with the true distribution where it is known.
+
+    Parameters
+    ----------
+    X : array (n_contexts, n_features)
+        Contexts; kept as float64.
+    y : array (n_contexts, n_outcomes)
+        The outcome seen with each context; kept as float64.
+    feature_names, outcome_names : sequence of str
+        One name per column, no two alike.
+    conditional : Conditional, optional
+        Draws outcomes from their true distribution given contexts. Known for synthetic data only.
+    index : array (n_contexts,), optional
+        A label of each row, for instance its date; 0, 1, 2 ... by default.
+
+    Examples
+    --------
+    >>> from forewise.datasets import nv1
+    >>> dataset = nv1(n_contexts=6, random_state=0)
+    >>> dataset[:2].true_scenarios(n_scenarios=100)
+    Scenarios(n_contexts=2, n_scenarios=100, n_outcomes=1, equal weights, torch.float64)
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    feature_names: tuple[str, ...]
+    outcome_names: tuple[str, ...]
+    conditional: Conditional | None
+    index: np.ndarray
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        feature_names: Iterable[str],
+        outcome_names: Iterable[str],
+        conditional: Conditional | None = None,
+        index: Any = None,
+    ) -> None:
+        contexts, outcomes = _as_matrix("X", X), _as_matrix("y", y)
+        n_contexts = len(contexts)
+        if len(outcomes) != n_contexts:
+            raise InvalidInputError(
+                "X and y must have one row per context each, but have "
+                f"{n_contexts} and {len(outcomes)} rows"
+            )
+        labels = np.arange(n_contexts) if index is None else np.asarray(index)
+        if labels.shape != (n_contexts,):
+            raise InvalidInputError(
+                f"index must have one label per row, shape ({n_contexts},), but has shape "
+                f"{labels.shape}"
+            )
+        fields = {
+            "X": contexts,
+            "y": outcomes,
+            "feature_names": _as_names("feature_names", feature_names, contexts.shape[1]),
+            "outcome_names": _as_names("outcome_names", outcome_names, outcomes.shape[1]),
+            "conditional": conditional,
+            "index": labels,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return self.X.shape[1]
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of columns of y."""
+        return self.y.shape[1]
+
+    def __getitem__(self, rows: Any) -> Dataset:
+        """Some rows, by a slice, a list of row numbers or a mask; the true distribution stays."""
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows)
+            if rows.ndim != 1:
+                raise InvalidInputError(
+                    "rows must be a slice, a list of row numbers or a mask, but is "
+                    f"{rows.tolist()!r}; for row i use dataset[i : i + 1]"
+                )
+        try:
+            part = self.X[rows], self.y[rows], self.index[rows]
+        except IndexError as error:
+            raise InvalidInputError(
+                f"rows must be row numbers below {self.n_contexts} or a mask of that length, "
+                f"but do not fit: {error}"
+            ) from error
+        if not len(part[0]):
+            raise InvalidInputError(
+                f"rows must choose at least one of the {self.n_contexts} rows, but chose none"
+            )
+        return Dataset(
+            part[0], part[1], self.feature_names, self.outcome_names, self.conditional, part[2]
+        )
+
+    def true_scenarios(self, n_scenarios: int, random_state: Any = 0) -> Scenarios:
+        """Draws from the true distribution of the outcome, given each row's context.
+
+        They are independent of X and y of a data set made with the same `random_state`. Beside
+        the result, memory for a few pieces of a megabyte each is used; where the result itself is
+        too large, take the rows in parts, each with a `random_state` of its own (or all with one
+        `numpy.random.Generator`).
+
+        Parameters
+        ----------
+        n_scenarios : int
+            Number of draws for each context.
+        random_state : int or numpy.random.Generator
+            What `numpy.random.default_rng` takes.
+
+        Returns
+        -------
+        Scenarios (n_contexts, n_scenarios, n_outcomes)
+        """
+        if self.conditional is None:
+            raise ForewiseError(
+                "true_scenarios needs the true distribution of the outcome, which real data do "
+                "not have: only one outcome was ever seen with each context. Use a synthetic data "
+                "set, or judge decisions by their regret on y"
+            )
+        n_scenarios = as_count("n_scenarios", n_scenarios)
+        # A spawned stream shares no numbers with the one that made the data from the same seed.
+        generator = as_generator(random_state).spawn(1)[0]
+        values = np.empty((self.n_contexts, n_scenarios, self.n_outcomes))
+        width = min(n_scenarios, max(1, _NUMBERS_PER_PIECE // self.n_outcomes))
+        height = max(1, _NUMBERS_PER_PIECE // (width * self.n_outcomes))
+        for top in range(0, self.n_contexts, height):
+            rows = self.X[top : top + height]
+            for left in range(0, n_scenarios, width):
+                piece = values[top : top + height, left : left + width]
+                piece[...] = self.conditional(rows, piece.shape[1], generator)
+        return Scenarios(values)
+
+    def frame(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """X and y as data frames, with the names of their columns and the rows' labels."""
+        index = pd.Index(self.index)
+        return (
+            pd.DataFrame(self.X, index=index, columns=list(self.feature_names)),
+            pd.DataFrame(self.y, index=index, columns=list(self.outcome_names)),
+        )
+
+    def __repr__(self) -> str:
+        law = "not known" if self.conditional is None else "known"
+        return (
+            f"Dataset(n_contexts={self.n_contexts}, n_features={self.n_features}, "
+            f"n_outcomes={self.n_outcomes}, true distribution {law})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three data sets with the same columns: to fit, to stop or choose by, and to judge."""
+
+    train: Dataset
+    validation: Dataset
+    test: Dataset
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The generator of a seed; a generator is returned as it is."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            "random_state must be an integer of at least 0 or a numpy.random.Generator, but is "
+            f"{random_state!r}: {error}"
+        ) from error
+
+
+def as_count(name: str, value: Any) -> int:
+    """Return `value` if it is a whole number of at least 1."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise InvalidInputError(f"{name} must be a whole number of at least 1, but is {value!r}")
+    return int(value)
+
+
+def _as_matrix(name: str, value: Any) -> np.ndarray:
+    # A copy, so that a data set does not change with the array or table it was made from.
+    copied = value if isinstance(value, (list, tuple, torch.Tensor)) else np.array(value)
+    matrix = as_finite(name, copied).detach().cpu().numpy()
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InvalidInputError(
+            f"{name} must be a matrix with one row per context, at least 1 × 1, but has shape "
+            f"{matrix.shape}"
+        )
+    return matrix
+
+
+def _as_names(name: str, value: Iterable[str], length: int) -> tuple[str, ...]:
+    names = tuple(value)
+    repeated = sorted({str(item) for item in names if names.count(item) > 1})
+    if isinstance(value, str) or len(names) != length or repeated:
+        found = f"repeats {repeated}" if repeated else f"is {len(names)} name(s)"
+        raise InvalidInputError(
+            f"{name} must be {length} different name(s), one per column, but {found}"
+        )
+    return names

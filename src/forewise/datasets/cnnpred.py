@@ -1,0 +1,171 @@
+"""The paper's real portfolio data (POP2): returns of five stock indices, from CNNpred.
+
+Two protocols. `pop2_paper` repeats what the paper did, with features of the same day as the
+return that is to be predicted; `pop2_strict` uses what was known the evening before. May import:
+exceptions, and its siblings `base` and `files`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from forewise.datasets.base import Dataset, Split
+from forewise.datasets.files import CorruptDataError, locate
+
+INDICES = ("DJI", "NASDAQ", "NYSE", "RUSSELL", "SP")
+TECHNICAL = (
+    "Volume", "mom", "mom1", "mom2", "mom3", "ROC_5", "ROC_10", "ROC_15", "ROC_20",
+    "EMA_10", "EMA_20", "EMA_50", "EMA_200",
+)  # fmt: skip
+
+N_DAYS = 1984
+_FIRST_VALIDATION_DAY, _FIRST_TEST_DAY = 800, 1200
+_N_COMMON = 68
+_LARGEST_CORRELATION = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class _Days:
+    """The five files side by side, one row per day; what is missing is NaN.
+
+    `technical` is ``(n_days, 5 · 13)``, `common` ``(n_days, 68)``, `returns` ``(n_days, 5)``,
+    whose first row is NaN.
+    """
+
+    dates: np.ndarray
+    technical: pd.DataFrame
+    common: pd.DataFrame
+    returns: np.ndarray
+
+
+def pop2_paper(data_dir: str | Path | None = None) -> Split:
+    """Five indices, with features of the same day: the paper's protocol.
+
+    Prefer `pop2_strict`: many of these features are only known when the return is. `y` is the
+    close-to-close return of the day, 0 on the first day. The 128 features are, for each index, 12
+    technical ones (all but ``mom``, which is the day's return itself), and the 68 that the five
+    files share; missing values are 0. Of these, columns whose correlation with a return exceeds
+    0.3, over all days, are dropped, which leaves 95. The first 800 days are for training, the next
+    400 for validation and the last 784 for the test.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder that holds ``cnnpred/``; see `forewise.datasets.files`.
+
+    Returns
+    -------
+    Split
+        X ``(800 | 400 | 784, 95)``, y ``(800 | 400 | 784, 5)``, index: the day of the return.
+    """
+    days = _read(data_dir)
+    same_day = [f"{index}_mom" for index in INDICES]
+    features = pd.concat([days.technical.drop(columns=same_day), days.common], axis=1).fillna(0.0)
+    returns = np.nan_to_num(days.returns)
+    too_close = (_correlation(features.to_numpy(), returns) > _LARGEST_CORRELATION).any(axis=1)
+    return _by_time(_dataset(days.dates, features.loc[:, ~too_close], returns))
+
+
+def pop2_strict(data_dir: str | Path | None = None) -> Split:
+    """Five indices, with features of the day before: nothing that was not known.
+
+    `y` is the close-to-close return of a day, X what the files say of the trading day before, a
+    value dated t being taken as known when the markets close on t. All 13 technical features of
+    each index and the 68 shared ones are kept: there is no leak to filter out, and the paper's
+    filter on the training rows would drop nothing. Missing values are 0, which looks at no other
+    day; after the first 199 days only changes of markets that were closed are missing. Values are
+    as in the files: scale them with what the training rows say. The first day has no return and is
+    left out; validation and test are the days of `pop2_paper`.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder that holds ``cnnpred/``; see `forewise.datasets.files`.
+
+    Returns
+    -------
+    Split
+        X ``(799 | 400 | 784, 133)``, y ``(799 | 400 | 784, 5)``, index: the day of the return.
+    """
+    days = _read(data_dir)
+    features = pd.concat([days.technical, days.common], axis=1).fillna(0.0)
+    return _by_time(_dataset(days.dates[1:], features.iloc[:-1], days.returns[1:]), skipped=1)
+
+
+def _dataset(dates: np.ndarray, features: pd.DataFrame, returns: np.ndarray) -> Dataset:
+    return Dataset(features.to_numpy(), returns, features.columns, INDICES, index=dates)
+
+
+def _by_time(dataset: Dataset, skipped: int = 0) -> Split:
+    """The split of a data set that starts on day `skipped`."""
+    validation, test = _FIRST_VALIDATION_DAY - skipped, _FIRST_TEST_DAY - skipped
+    return Split(dataset[:validation], dataset[validation:test], dataset[test:])
+
+
+def _correlation(features: np.ndarray, returns: np.ndarray) -> np.ndarray:
+    """Correlation of each feature with each return; 0 for a feature that never changes."""
+    a, b = features - features.mean(axis=0), returns - returns.mean(axis=0)
+    scale = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
+    return np.divide(a.T @ b, scale, out=np.zeros_like(scale), where=scale > 0)
+
+
+def _read(data_dir: str | Path | None) -> _Days:
+    folder = locate("cnnpred", data_dir)
+    paths = {index: folder / f"Processed_{index}.csv" for index in INDICES}
+    tables = {index: _read_one(path) for index, path in paths.items()}
+    dates = tables[INDICES[0]]["Date"].to_numpy(dtype="datetime64[D]")
+    for index, table in tables.items():
+        different = table["Date"].to_numpy() != dates
+        if different.any():
+            raise CorruptDataError(
+                f"{paths[index]} must have the same dates as {paths[INDICES[0]].name}, but row "
+                f"{int(different.argmax()) + 1} is of another day"
+            )
+    first = tables[INDICES[0]]
+    common = first.drop(columns=["Date", "Close", "Name", *TECHNICAL])
+    if common.shape[1] != _N_COMMON:
+        raise CorruptDataError(
+            f"{paths[INDICES[0]]} must have {_N_COMMON} columns beside Date, Close, Name and the "
+            f"{len(TECHNICAL)} technical ones, but has {common.shape[1]}"
+        )
+    technical = [tables[index][list(TECHNICAL)].add_prefix(f"{index}_") for index in INDICES]
+    close = np.column_stack([tables[index]["Close"].to_numpy() for index in INDICES])
+    returns = np.full_like(close, np.nan)
+    returns[1:] = close[1:] / close[:-1] - 1.0
+    return _Days(dates, pd.concat(technical, axis=1), common, returns)
+
+
+def _read_one(path: Path) -> pd.DataFrame:
+    """One file, with dates and numbers checked."""
+    try:
+        table = pd.read_csv(path, encoding="utf-8")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise CorruptDataError(
+            f"{path} must be a table of comma-separated values, but cannot be read as one: {error}"
+        ) from error
+    lacking = [name for name in ("Date", "Close", "Name", *TECHNICAL) if name not in table]
+    if lacking:
+        raise CorruptDataError(f"{path} must have the columns {', '.join(lacking)}, but has not")
+    if len(table) != N_DAYS:
+        raise CorruptDataError(f"{path} must have {N_DAYS} rows, but has {len(table)}")
+    for name in table.columns.drop(["Date", "Name"]):
+        numbers = pd.api.types.is_numeric_dtype(table[name])
+        if not numbers or np.isinf(table[name].to_numpy(dtype=float)).any():
+            raise CorruptDataError(
+                f"column {name} of {path} must be finite numbers, but has other entries"
+            )
+    if not (table["Close"] > 0).all():
+        raise CorruptDataError(f"column Close of {path} must be positive everywhere, but is not")
+    try:
+        dates = pd.to_datetime(table["Date"], format="%Y-%m-%d").to_numpy(dtype="datetime64[D]")
+    except ValueError as error:
+        raise CorruptDataError(
+            f"column Date of {path} must be days like 2009-12-31, but is not: {error}"
+        ) from error
+    if not (dates[1:] > dates[:-1]).all():
+        raise CorruptDataError(f"column Date of {path} must increase from row to row, but does not")
+    return table.assign(Date=dates)

@@ -1,0 +1,95 @@
+"""The contract of a learner: from past contexts and outcomes to a policy.
+
+May import: exceptions, policy, problems, solvers, tables. To add a learner: an estimator with the
+two methods below that sets `policy_`; export it; add it to the list in the tests.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+
+from forewise.exceptions import InvalidInputError
+from forewise.policy.base import Policy
+from forewise.predictors.base import Predictor, require_fitted
+from forewise.problems.base import Problem
+from forewise.problems.certainty import certainty_equivalent
+from forewise.tables import check_outcomes
+
+
+class Learner(BaseEstimator, ABC):
+    """HOW a policy is learned from past pairs of context and outcome."""
+
+    problem: Problem
+    policy_: Policy
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any) -> Policy:
+        """Learn; called by `fit`, which has looked at the problem and at y."""
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+        """Learn a policy from past contexts and outcomes.
+
+        Parameters
+        ----------
+        X : table (n_contexts, n_features)
+        y : table (n_contexts, n_outcomes) or (n_contexts,)
+        X_val, y_val : tables, optional
+            Rows that decide which epoch's weights are kept; a share of the training rows is
+            split off for it by default.
+
+        Returns
+        -------
+        self
+            With `policy_`, and `history_`, one record of figures per epoch of training.
+        """
+        if not isinstance(self.problem, Problem):
+            raise InvalidInputError(
+                f"problem must be a forewise.Problem, but is a {type(self.problem).__name__}"
+            )
+        n_outcomes = check_outcomes(self, y).shape[1]
+        if self.problem.n_outcomes not in (None, n_outcomes):
+            raise InvalidInputError(
+                f"y must have the {self.problem.n_outcomes} outcome(s) of the "
+                f"{type(self.problem).__name__}, but has {n_outcomes}"
+            )
+        equivalent = certainty_equivalent(self.problem)
+        if equivalent is not None:
+            warnings.warn(
+                f"uncertainty cannot change the decisions of this problem: {equivalent.reason}; "
+                f"they will be made from the {equivalent.statistic} of the scenarios, and a point "
+                "forecast of it would do as well",
+                stacklevel=2,
+            )
+        self.policy_ = self._fit(X, y, X_val, y_val)
+        return self
+
+    def decide(self, X: Any, n_scenarios: int = 64, random_state: Any = 0, **options: Any) -> Any:
+        """Decide for every context; see `Policy.decide`."""
+        require_fitted(self)
+        return self.policy_.decide(X, n_scenarios, random_state, **options)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Minus the mean cost of the decisions on these outcomes: larger is better."""
+        require_fitted(self)
+        outcomes = torch.from_numpy(check_outcomes(self, y))
+        decisions = torch.from_numpy(np.array(self.decide(X)))
+        return -float(self.problem.cost(decisions, outcomes).mean())
+
+    def _remember(self, predictor: Predictor) -> None:
+        """What scikit-learn wants to know of the table that was fitted."""
+        self.n_features_in_ = predictor.n_features_in_
+        names = getattr(predictor, "feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,104 @@
+"""Fit the distribution through the optimiser. May import: policy, predictors, solvers, `base`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from forewise.exceptions import InvalidInputError
+from forewise.learners.base import Learner
+from forewise.learners.decoupled import cloned_predictor
+from forewise.learners.objectives import DecisionCost, Judge, cost_of_ignoring_context
+from forewise.policy.scenario import ScenarioPolicy
+from forewise.predictors.base import Predictor, check_n_scenarios
+from forewise.predictors.networked import NetworkPredictor
+from forewise.predictors.training import Training
+from forewise.problems.base import Problem
+from forewise.solvers.auto import AutoSolver, solve
+from forewise.solvers.base import Solver
+from forewise.solvers.reference import ReferenceSolver
+from forewise.solvers.solution import Solution
+
+_VALIDATION_SCENARIOS = 64
+
+
+class CombinedLearner(Learner):
+    """Trains a predictor through the solver, so that the cost of the decisions falls.
+
+        min_Q  mean_i f(z*(x_i, Q), y_i) / scale  +  kl_weight · KL(Q, prior) / (N · n_outcomes)
+
+    The scale is the regret of the best decision that ignores the context, so that `kl_weight`
+    and the learning rate mean the same for costs of any size. Prefer it where few scenarios can
+    be afforded when deciding, or where the predictor cannot represent the true distribution: it
+    then learns whatever distribution makes the decisions good.
+
+    Parameters
+    ----------
+    problem : Problem
+    predictor : NetworkPredictor, optional
+        `BayesianPredictor()` by default. Its `training` is used.
+    n_scenarios : int
+        Scenarios of each context in training.
+    pretraining : Training, optional
+        Fit the predictor decoupled first, with these settings: a warm start.
+    solver : Solver, optional
+        `AutoSolver()` by default.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        predictor: Predictor | None = None,
+        n_scenarios: int = 16,
+        pretraining: Training | None = None,
+        solver: Solver | None = None,
+    ) -> None:
+        self.problem = problem
+        self.predictor = predictor
+        self.n_scenarios = n_scenarios
+        self.pretraining = pretraining
+        self.solver = solver
+
+    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any) -> ScenarioPolicy:
+        check_n_scenarios(self.n_scenarios)
+        predictor = self._differentiable(cloned_predictor(self.predictor))
+        rows, validation = predictor.prepare(X, y, X_val, y_val)
+        if self.pretraining is not None:
+            predictor.train(predictor.likelihood(rows, validation), rows, self.pretraining)
+
+        def decide(x: torch.Tensor, generator: torch.Generator) -> Solution:
+            count = self.n_scenarios if torch.is_grad_enabled() else _VALIDATION_SCENARIOS
+            scenarios = predictor.scenarios_with_gradients(x, count, generator)
+            return solve(self.problem, scenarios, self.solver, on_failure="return")
+
+        objective = DecisionCost(
+            decide=decide,
+            rows=rows,
+            judge=Judge.of(self.problem, rows, self.solver),
+            validation=validation,
+            validation_judge=Judge.of(self.problem, validation, self.solver)
+            if validation
+            else None,
+            scale=cost_of_ignoring_context(self.problem, rows, self.solver),
+            title="combined",
+            identity=f"{self.problem!r} {self.n_scenarios}",
+        )
+        predictor.train(objective, rows, predictor.training or Training())
+        self.history_ = predictor.history_
+        self._remember(predictor)
+        return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
+
+    def _differentiable(self, predictor: Predictor) -> NetworkPredictor:
+        if isinstance(self.solver, ReferenceSolver):
+            raise InvalidInputError(
+                "solver must be one with gradients, but is a ReferenceSolver: use AutoSolver() "
+                "or InteriorPoint()"
+            )
+        if not isinstance(predictor, NetworkPredictor):
+            raise InvalidInputError(
+                f"predictor must have gradients for combined learning, but a "
+                f"{type(predictor).__name__} has none: use BayesianPredictor, MixturePredictor, "
+                "GaussianPredictor, EnsemblePredictor or PointPredictor, or a DecoupledLearner"
+            )
+        return predictor

@@ -1,0 +1,151 @@
+"""What learners minimise and watch: the cost of decisions.
+
+May import: exceptions, predictors, problems, solvers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from forewise.exceptions import SolveError
+from forewise.predictors.network import Network
+from forewise.predictors.networked import Rows
+from forewise.predictors.training import Objective
+from forewise.problems.base import Problem
+from forewise.scenarios import Scenarios
+from forewise.solvers.auto import solve
+from forewise.solvers.base import Solver
+from forewise.solvers.solution import Solution, Status
+
+#: Decide: scaled contexts of some rows to a solution, with gradients unless they are off.
+Decide = Callable[[torch.Tensor, torch.Generator], Solution]
+
+_TOLERATED = 0.5  # share of a batch that may fail before training gives up
+_WATCHED = 20  # times that a decoupled training looks at the regret
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Costs of decisions on rows whose outcomes are known."""
+
+    problem: Problem
+    outcome: torch.Tensor  # (n_contexts, n_outcomes)
+    informed_cost: float  # mean cost of deciding with the outcome known
+
+    @classmethod
+    def of(cls, problem: Problem, rows: Rows, solver: Solver | None) -> Judge:
+        """The judge of some rows."""
+        outcome = torch.from_numpy(rows.y)
+        informed = solve(problem, Scenarios(outcome[:, None]), solver, on_failure="return")
+        return cls(problem, outcome, float(informed.objective.nanmean()))
+
+    def cost(self, solution: Solution, rows: torch.Tensor | None = None) -> torch.Tensor:
+        """Mean cost over the contexts that have a decision."""
+        outcome = self.outcome if rows is None else self.outcome[rows]
+        decided = solution.optimal
+        if not bool(decided.all()):
+            _require_most(solution)
+            solution_decision, outcome = solution.decision[decided], outcome[decided]
+        else:
+            solution_decision = solution.decision
+        n_decisions = self.problem.n_decisions(outcome.shape[1])
+        return self.problem.cost(solution_decision[:, :n_decisions], outcome).mean()
+
+    def regret(self, solution: Solution) -> float:
+        """Mean cost above that of deciding with the outcome known."""
+        return self.cost(solution).item() - self.informed_cost
+
+
+@dataclass(frozen=True)
+class DecisionCost(Objective):
+    """The cost of the decisions themselves, in units of what ignoring the context costs."""
+
+    decide: Decide
+    rows: Rows
+    judge: Judge
+    validation: Rows | None
+    validation_judge: Judge | None
+    scale: float
+    title: str
+    identity: str
+
+    def loss(
+        self, network: Network, rows: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        """Mean cost of the rows' decisions."""
+        solution = self.decide(self.rows.x_scaled[rows], generator)
+        return self.judge.cost(solution, rows) / self.scale
+
+    def validate(
+        self, network: Network, epoch: int, generator: torch.Generator
+    ) -> dict[str, float]:
+        """Mean cost of the validation rows' decisions, and their regret in the user's units."""
+        if self.validation is None or self.validation_judge is None:
+            return {}
+        solution = self.decide(self.validation.x_scaled, generator)
+        cost = self.validation_judge.cost(solution).item()
+        return {
+            "validation": cost / self.scale,
+            "regret": cost - self.validation_judge.informed_cost,
+        }
+
+
+@dataclass(frozen=True)
+class Watched(Objective):
+    """Another objective, with a look at the regret of the decisions now and then."""
+
+    inner: Objective
+    decide: Decide
+    validation: Rows | None
+    judge: Judge | None
+    epochs: int
+    title: str = field(default="")
+    identity: str = field(default="")
+
+    def loss(
+        self, network: Network, rows: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        """The other's."""
+        return self.inner.loss(network, rows, generator)
+
+    def validate(
+        self, network: Network, epoch: int, generator: torch.Generator
+    ) -> dict[str, float]:
+        """The other's, and the regret."""
+        figures = self.inner.validate(network, epoch, generator)
+        every = max(1, self.epochs // _WATCHED)
+        last = epoch == self.epochs - 1
+        if self.judge is None or self.validation is None or not (last or epoch % every == 0):
+            return figures
+        solution = self.decide(self.validation.x_scaled, generator)
+        return figures | {"regret": self.judge.regret(solution)}
+
+
+def cost_of_ignoring_context(problem: Problem, rows: Rows, solver: Solver | None) -> float:
+    """Mean regret of the one decision that is best for all rows together: a natural unit.
+
+    1 where it cannot be told (no such decision, or it has no regret).
+    """
+    outcome = torch.from_numpy(rows.y)
+    some = outcome[torch.linspace(0, len(outcome) - 1, min(len(outcome), 512)).long()]
+    constant = solve(problem, Scenarios(some[None]), solver, on_failure="return")
+    if constant.status[0] is not Status.OPTIMAL:
+        return 1.0
+    n_decisions = problem.n_decisions(outcome.shape[1])
+    decision = constant.decision[:, :n_decisions].expand(len(some), -1)
+    informed = solve(problem, Scenarios(some[:, None]), solver, on_failure="return")
+    regret = (problem.cost(decision, some) - informed.objective).nanmean().item()
+    return regret if regret > 1e-9 * abs(constant.objective.item()) else 1.0
+
+
+def _require_most(solution: Solution) -> None:
+    failed = [status for status in solution.status if status is not Status.OPTIMAL]
+    if len(failed) > _TOLERATED * len(solution.status):
+        raise SolveError(
+            f"{len(failed)} of the {len(solution.status)} programs of a training batch have no "
+            f"optimal decision (the first is {failed[0]}: {failed[0].advice})",
+            solution,
+        )

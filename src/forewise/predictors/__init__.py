@@ -1,0 +1,38 @@
+"""WHAT may happen: predictors, from contexts to scenarios. They know no problem and no solver.
+
+`base` is the contract. Networks (`bayesian`, `point`, `ensemble`) are put together from weights,
+heads and the one `training` loop; `empirical`, `neighbor`, `forest`, `residual` and
+`gaussian_process` are the baselines that practitioners trust.
+"""
+
+from forewise.predictors.base import Predictor
+from forewise.predictors.bayesian import BayesianPredictor, MixturePredictor
+from forewise.predictors.empirical import EmpiricalPredictor
+from forewise.predictors.ensemble import EnsemblePredictor
+from forewise.predictors.forest import ForestPredictor
+from forewise.predictors.gaussian_process import GaussianProcessPredictor
+from forewise.predictors.neighbor import NeighborPredictor
+from forewise.predictors.networked import NetworkPredictor
+from forewise.predictors.point import GaussianPredictor, PointPredictor
+from forewise.predictors.residual import ResidualPredictor
+from forewise.predictors.schedules import CosineSchedule, ExponentialSchedule, Schedule
+from forewise.predictors.training import Training
+
+__all__ = [
+    "BayesianPredictor",
+    "CosineSchedule",
+    "EmpiricalPredictor",
+    "EnsemblePredictor",
+    "ExponentialSchedule",
+    "ForestPredictor",
+    "GaussianPredictor",
+    "GaussianProcessPredictor",
+    "MixturePredictor",
+    "NeighborPredictor",
+    "NetworkPredictor",
+    "PointPredictor",
+    "Predictor",
+    "ResidualPredictor",
+    "Schedule",
+    "Training",
+]

@@ -1,0 +1,172 @@
+"""Bayesian networks: every weight is a Gaussian, every scenario a draw of all weights.
+
+May import: exceptions, its siblings below.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+
+from forewise.exceptions import InvalidInputError
+from forewise.predictors.base import check_n_scenarios
+from forewise.predictors.heads import GaussianHead, Head, MixtureHead
+from forewise.predictors.network import Network
+from forewise.predictors.networked import NetworkPredictor
+from forewise.predictors.training import Training
+from forewise.predictors.weights import GaussianWeights, Layout
+
+
+class _BayesianNetworkPredictor(NetworkPredictor):
+    """Mean-field variational inference, whatever the head."""
+
+    n_scenarios: int
+    kl_weight: float
+    prior_std: float
+
+    @abstractmethod
+    def _head(self, n_outcomes: int) -> Head:
+        """What the outputs mean."""
+
+    @property
+    def divergence_share(self) -> float:
+        """`kl_weight`: 1 is the evidence lower bound, less tempers the posterior."""
+        return self.kl_weight
+
+    @property
+    def n_training_draws(self) -> int:
+        """`n_scenarios`."""
+        return self.n_scenarios
+
+    def epistemic_aleatoric(self, X: Any, n_draws: int = 256) -> tuple[np.ndarray, np.ndarray]:
+        """The two parts of the predictive variance, by the law of total variance.
+
+            Var[y | x] = Var_w[ E[y | x, w] ] + E_w[ Var[y | x, w] ]
+
+        Parameters
+        ----------
+        X : table (n_contexts, n_features)
+        n_draws : int
+            Draws of the weights.
+
+        Returns
+        -------
+        epistemic, aleatoric : arrays (n_contexts, n_outcomes)
+            What more data would tell, and what they would not; in squared units of the outcome.
+        """
+        check_n_scenarios(n_draws)
+        means, variances = self._moments(X, n_draws)
+        return means.var(0), variances.mean(0)
+
+    def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
+        head = self._head(n_outcomes)
+        layout = Layout((n_features, *self.hidden_sizes, head.width))
+        return Network(layout, GaussianWeights(layout, self.prior_std, generator), head)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_n_scenarios(self.n_scenarios)
+        if not (self.kl_weight >= 0 and math.isfinite(self.kl_weight)):
+            raise InvalidInputError(f"kl_weight must be at least 0, but is {self.kl_weight!r}")
+        if not (self.prior_std > 0 and math.isfinite(self.prior_std)):
+            raise InvalidInputError(f"prior_std must be positive, but is {self.prior_std!r}")
+
+
+class BayesianPredictor(_BayesianNetworkPredictor):
+    """A Bayesian network with a mean and a log-variance head.
+
+        y_j = mean_w(x) + ε_j · exp(½ logvar_w(x)),    w = w_j ~ Q,  ε_j ~ N(0, 1)
+
+    Mean and variance of a scenario come from the same draw of the weights, so that scenarios
+    carry what the network does not know (epistemic) and what nobody can know (aleatoric).
+    Prefer it where data are few somewhere, and in combined learning.
+
+    Parameters
+    ----------
+    hidden_sizes : tuple of int
+        Widths of the hidden ReLU layers.
+    n_scenarios : int
+        Draws of the weights in a step of training.
+    kl_weight : float
+        What the divergence from the prior counts; 1 is the evidence lower bound, less tempers
+        the posterior towards the data.
+    prior_std : float
+        Standard deviation of every weight's prior, N(0, prior_std²).
+    training : Training, optional
+    random_state : int, RandomState or None
+    """
+
+    def __init__(
+        self,
+        hidden_sizes: tuple[int, ...] = (128, 64, 64),
+        n_scenarios: int = 16,
+        kl_weight: float = 0.01,
+        prior_std: float = 1.0,
+        training: Training | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_sizes = hidden_sizes
+        self.n_scenarios = n_scenarios
+        self.kl_weight = kl_weight
+        self.prior_std = prior_std
+        self.training = training
+        self.random_state = random_state
+
+    def _head(self, n_outcomes: int) -> Head:
+        return GaussianHead(n_outcomes)
+
+
+class MixturePredictor(_BayesianNetworkPredictor):
+    """A Bayesian network with a mixture of Gaussians as its head.
+
+        y ~ Σ_k π_k(x, w) N(mean_k(x, w), variance_k(x, w)),    w ~ Q
+
+    Prefer it where the outcome has several modes, or is skewed: demand often is. Components are
+    shared by all outcomes, so that outcomes can depend on each other through them. Scenarios
+    visit the components in turn and carry their probabilities as weights: ask for at least as
+    many scenarios as there are components.
+
+    Parameters
+    ----------
+    n_components : int
+    hidden_sizes : tuple of int
+        Widths of the hidden ReLU layers.
+    n_scenarios : int
+        Draws of the weights in a step of training.
+    kl_weight, prior_std : float
+        As in `BayesianPredictor`.
+    training : Training, optional
+    random_state : int, RandomState or None
+    """
+
+    def __init__(
+        self,
+        n_components: int = 4,
+        hidden_sizes: tuple[int, ...] = (128, 64, 64),
+        n_scenarios: int = 16,
+        kl_weight: float = 0.01,
+        prior_std: float = 1.0,
+        training: Training | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.hidden_sizes = hidden_sizes
+        self.n_scenarios = n_scenarios
+        self.kl_weight = kl_weight
+        self.prior_std = prior_std
+        self.training = training
+        self.random_state = random_state
+
+    def _head(self, n_outcomes: int) -> Head:
+        return MixtureHead(n_outcomes, self.n_components)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.n_components, int | np.integer) or self.n_components < 1:
+            raise InvalidInputError(
+                f"n_components must be a whole number of at least 1, but is {self.n_components!r}"
+            )

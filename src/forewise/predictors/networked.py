@@ -1,0 +1,232 @@
+"""What all network predictors share: scaling, building, training, drawing.
+
+May import: exceptions, scenarios, tables, and its siblings below. Learners train predictors
+through `prepare` and `train`, with an objective of their own.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+
+from forewise.exceptions import InvalidInputError
+from forewise.predictors.base import Predictor
+from forewise.predictors.network import Network
+from forewise.predictors.noise import normal_draws, torch_generator
+from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.training import Job, Objective, Training, split_rows, train
+from forewise.scenarios import Scenarios
+from forewise.tables import check_training_data, check_validation_data
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Contexts and outcomes of some rows, and the contexts as the network sees them."""
+
+    X: np.ndarray  # (n_contexts, n_features)
+    y: np.ndarray  # (n_contexts, n_outcomes)
+    x_scaled: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class NetworkPredictor(Predictor):
+    """A predictor whose scenarios can be differentiated in its weights.
+
+    Subclasses have the parameters `hidden_sizes`, `training` and `random_state`, and say what
+    network they want.
+    """
+
+    hidden_sizes: tuple[int, ...]
+    training: Training | None
+    random_state: Any
+
+    @abstractmethod
+    def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
+        """A new network; called once per fit."""
+
+    @property
+    def divergence_share(self) -> float:
+        """What the divergence from the prior counts in the loss; 0 where there is no prior."""
+        return 0.0
+
+    @property
+    def n_training_draws(self) -> int:
+        """Draws of the weights in one step of decoupled training."""
+        return 1
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+        """Fit the distribution of the outcome: minimise the negative log-likelihood.
+
+        Parameters
+        ----------
+        X : table (n_contexts, n_features)
+        y : table (n_contexts, n_outcomes) or (n_contexts,)
+        X_val, y_val : tables, optional
+            Rows that decide which epoch's weights are kept; a share of the training rows is
+            split off for it by default.
+
+        Returns
+        -------
+        self
+        """
+        rows, validation = self.prepare(X, y, X_val, y_val)
+        self.train(self.likelihood(rows, validation), rows, self.training or Training())
+        return self
+
+    def prepare(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        predicted: np.ndarray | None = None,
+    ) -> tuple[Rows, Rows | None]:
+        """Check the data, set the scales, and build the network; called before `train`.
+
+        `predicted` (any number, n) are values such as the network is to predict, for a learner
+        that does not predict the outcomes themselves; they set the scale of its outputs.
+        """
+        self._check_parameters()
+        X, y = check_training_data(self, X, y)
+        given = check_validation_data(self, X_val, y_val)
+        self.seed_ = int(check_random_state(self.random_state).randint(2**31))
+        if given is None:
+            share = (self.training or Training()).validation_share
+            kept, held = split_rows(len(X), share, self.seed_)
+            given = (X[held], y[held]) if len(held) else None
+            X, y = X[kept], y[kept]
+        self.context_mean_, self.context_std_ = mean_and_std(X)
+        like = y if predicted is None else predicted
+        self.outcome_mean_, self.outcome_std_ = mean_and_std(like)
+        self.n_outcomes_ = like.shape[1]
+        generator = torch.Generator().manual_seed(self.seed_)
+        self.network_ = self._build(X.shape[1], self.n_outcomes_, generator)
+        self.history_: list[dict[str, float]] = []
+        return self._rows(X, y), None if given is None else self._rows(*given)
+
+    def likelihood(self, rows: Rows, validation: Rows | None) -> Likelihood:
+        """The objective of decoupled training."""
+        return Likelihood(
+            x=rows.x_scaled,
+            y=self._scaled_outcomes(rows),
+            x_val=None if validation is None else validation.x_scaled,
+            y_val=None if validation is None else self._scaled_outcomes(validation),
+            n_draws=self.n_training_draws,
+        )
+
+    def train(self, objective: Objective, rows: Rows, settings: Training) -> None:
+        """Train the network for an objective; `history_` gets one record per epoch."""
+        job = Job(
+            network=self.network_,
+            objective=objective,
+            n_rows=len(rows),
+            divergence_weight=self.divergence_share / (len(rows) * rows.y.shape[1]),
+            seed=self.seed_,
+            title=objective.title,
+            identity={
+                "predictor": {k: v for k, v in self.get_params(deep=False).items()
+                              if k not in ("training", "random_state")},
+                "objective": objective.identity,
+                "X": rows.X,
+                "y": rows.y,
+                "start": self.network_.weights.state_dict(),
+            },
+        )  # fmt: skip
+        self.history_ = [*self.history_, *train(job, settings)]
+
+    def scenarios_with_gradients(
+        self, x_scaled: torch.Tensor, n_scenarios: int, generator: torch.Generator
+    ) -> Scenarios:
+        """Scenarios in the user's units, differentiable in the network's weights."""
+        return self._in_units(*self.network_.scenarios(x_scaled, n_scenarios, generator))
+
+    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
+        noise = normal_draws(n_scenarios, self.n_outcomes_, random)
+        values, weights = self.network_.common_scenarios(
+            self._scaled(X),
+            torch.from_numpy(noise).float()[:, None],
+            torch_generator(random),
+        )
+        return self._in_units(values.double(), weights)
+
+    def _moments(self, X: Any, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of each draw's distribution, in the user's units."""
+        x = self._scaled(self.check_contexts(X))
+        means, variances = self.network_.moments(x, n_draws, torch.Generator().manual_seed(0))
+        return (
+            means.double().numpy() * self.outcome_std_ + self.outcome_mean_,
+            variances.double().numpy() * self.outcome_std_**2,
+        )
+
+    def _scaled(self, X: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(standardise(X, self.context_mean_, self.context_std_)).float()
+
+    def _rows(self, X: np.ndarray, y: np.ndarray) -> Rows:
+        return Rows(X, y, self._scaled(X))
+
+    def _scaled_outcomes(self, rows: Rows) -> torch.Tensor:
+        return torch.from_numpy(standardise(rows.y, self.outcome_mean_, self.outcome_std_)).float()
+
+    def _in_units(self, values: torch.Tensor, weights: torch.Tensor | None) -> Scenarios:
+        std = torch.from_numpy(self.outcome_std_).to(values.dtype)
+        mean = torch.from_numpy(self.outcome_mean_).to(values.dtype)
+        return Scenarios(torch.addcmul(mean, values, std), weights)
+
+    def _check_parameters(self) -> None:
+        sizes = self.hidden_sizes
+        if not isinstance(sizes, tuple | list) or not all(
+            isinstance(size, int | np.integer) and size > 0 for size in sizes
+        ):
+            raise InvalidInputError(
+                f"hidden_sizes must be a tuple of positive whole numbers, but is {sizes!r}"
+            )
+        if self.training is not None and not isinstance(self.training, Training):
+            raise InvalidInputError(
+                "training must be a forewise.Training or None, but is a "
+                f"{type(self.training).__name__}"
+            )
+
+    def state(self) -> dict[str, Any]:
+        """The attributes, with the network as its arrays."""
+        return super().state() | {"network_": dict(self.network_.state_dict())}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Build the network anew and fill it."""
+        super().restore({name: value for name, value in state.items() if name != "network_"})
+        self.network_ = self._build(self.n_features_in_, self.n_outcomes_, torch.Generator())
+        weights = {name: torch.tensor(value) for name, value in state["network_"].items()}
+        self.network_.load_state_dict(weights)
+
+
+@dataclass(frozen=True)
+class Likelihood(Objective):
+    """The evidence lower bound: negative log-likelihood, averaged over draws of the weights."""
+
+    x: torch.Tensor  # all standardised
+    y: torch.Tensor
+    x_val: torch.Tensor | None
+    y_val: torch.Tensor | None
+    n_draws: int
+    title: str = "likelihood"
+    identity: str = "likelihood"
+
+    def loss(
+        self, network: Network, rows: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        """Mean over the rows, draws and outcomes."""
+        return network.loss(self.x[rows], self.y[rows], self.n_draws, generator)
+
+    def validate(
+        self, network: Network, epoch: int, generator: torch.Generator
+    ) -> dict[str, float]:
+        """The same of the validation rows."""
+        if self.x_val is None or self.y_val is None:
+            return {}
+        return {"validation": network.loss(self.x_val, self.y_val, self.n_draws, generator).item()}

@@ -1,0 +1,57 @@
+"""The nearest decision that meets the first-stage constraints, differentiable.
+
+May import: problems, its siblings `base`, `interior_point`, `solution`.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from forewise.arguments import WORKING_DTYPE
+from forewise.problems.base import Problem
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+from forewise.solvers.base import ProgramSolver
+from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.solution import Solution
+
+
+def project(
+    problem: Problem, decision: torch.Tensor, n_outcomes: int, solver: ProgramSolver | None = None
+) -> Solution:
+    """Bring decisions into the feasible set: min ½ |z − decision|² over the first-stage rows.
+
+    Constraints that involve the outcome are not looked at: they are the recourse's business.
+
+    Parameters
+    ----------
+    problem : Problem
+    decision : tensor (n_contexts, n_decisions)
+    n_outcomes : int
+        Of the outcomes the problem is about.
+    solver : ProgramSolver, optional
+        `InteriorPoint()` by default.
+
+    Returns
+    -------
+    Solution
+        Its decision is the projection, with gradients to the `decision` given.
+    """
+    anything = Scenarios(torch.zeros(1, 1, n_outcomes, dtype=WORKING_DTYPE))
+    rows = problem.program(anything)
+    n_contexts, n_decisions = decision.shape
+    n_z = rows.n_decisions
+    q = torch.zeros(n_contexts, n_z, dtype=WORKING_DTYPE)
+    distance = torch.zeros(n_z, dtype=WORKING_DTYPE)
+    distance[:n_decisions] = 1
+    q = torch.cat([-decision.to(WORKING_DTYPE), q[:, n_decisions:]], dim=1)
+    program = ScenarioProgram(
+        weights=torch.ones(n_contexts, 1, dtype=WORKING_DTYPE),
+        q=q,
+        P=distance.diag()[None],
+        G=rows.G,
+        h=rows.h,
+        E=rows.E,
+        e=rows.e,
+    )
+    return (solver or InteriorPoint()).solve_program(program)

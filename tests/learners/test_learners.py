@@ -1,0 +1,191 @@
+"""Learners: conformance, the same loop for all, and what each promises of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import forewise as fw
+from forewise.testing import check_learner
+
+BRIEF = fw.Training(epochs=2, batch_size=32)
+NEWSVENDOR = fw.Newsvendor(1.0, 9.0)
+BUDGETED = fw.QuadraticNewsvendor(
+    [1.0, 2.0], 0.0, 1.0, [9.0, 4.0], 1.0, [1.0, 2.0], price=[1.0, 1.0], budget=4.0
+)
+PORTFOLIO = fw.Portfolio([1.0, 0.5], 1.0, budget=1.5)
+
+
+def bayesian(**settings):
+    return fw.BayesianPredictor((8,), n_scenarios=4, training=BRIEF, random_state=0, **settings)
+
+
+def learners(problem):
+    return [
+        fw.DecoupledLearner(problem, bayesian()),
+        fw.DecoupledLearner(problem, fw.NeighborPredictor()),
+        fw.CombinedLearner(problem, bayesian(), n_scenarios=4),
+        fw.CombinedLearner(
+            problem,
+            fw.MixturePredictor(2, (8,), n_scenarios=4, training=BRIEF, random_state=0),
+            n_scenarios=4,
+            pretraining=BRIEF,
+        ),
+        fw.CombinedLearner(problem, fw.PointPredictor((8,), training=BRIEF, random_state=0)),
+        fw.DirectLearner(problem, fw.PointPredictor((8,), training=BRIEF, random_state=0)),
+    ]
+
+
+def name(value):
+    predictor = getattr(value, "predictor", None)
+    return f"{type(value).__name__}-{type(predictor).__name__}"
+
+
+def table(n=64, n_outcomes=2, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    y = 3 + X[:, :1] * [1.0, -1.0][:n_outcomes] + random.normal(size=(n, n_outcomes))
+    return X, y
+
+
+@pytest.mark.parametrize("problem", [NEWSVENDOR, BUDGETED, PORTFOLIO], ids=type)
+@pytest.mark.parametrize("index", range(6), ids=[name(x) for x in learners(NEWSVENDOR)])
+def test_contract(problem, index):
+    check_learner(learners(problem)[index], *table())
+
+
+@parametrize_with_checks(learners(NEWSVENDOR))
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def wave(n, seed):
+    random = np.random.default_rng(seed)
+    X = random.uniform(-2, 2, size=(n, 1))
+    return X, 5 + 2 * np.sin(2 * X) + (0.2 + np.abs(X)) * random.normal(size=(n, 1))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        lambda t: fw.DecoupledLearner(NEWSVENDOR, fw.BayesianPredictor(
+            (32, 32), n_scenarios=8, training=t, random_state=0)),
+        lambda t: fw.CombinedLearner(NEWSVENDOR, fw.BayesianPredictor(
+            (32, 32), n_scenarios=8, training=t, random_state=0)),
+        lambda t: fw.CombinedLearner(NEWSVENDOR, fw.PointPredictor(
+            (32, 32), training=t, random_state=0)),
+        lambda t: fw.DirectLearner(NEWSVENDOR, fw.PointPredictor(
+            (32, 32), training=t, random_state=0)),
+    ],
+    ids=["D-BNN", "C-BNN", "C-ANN", "direct"],
+)  # fmt: skip
+def test_each_learns_the_quantile_and_not_the_mean(learner):
+    """The optimum is the 0.1-quantile, which a forecast of the mean misses by a lot."""
+    X, y = wave(600, 0)
+    test_X, test_y = wave(600, 1)
+    fitted = learner(fw.Training(epochs=60, batch_size=64)).fit(X, y)
+    level = 5 + 2 * np.sin(2 * test_X) - 1.2816 * (0.2 + np.abs(test_X))
+    best = NEWSVENDOR.cost(np.maximum(level, 0), test_y).mean().item()
+    mean = NEWSVENDOR.cost(5 + 2 * np.sin(2 * test_X), test_y).mean().item()
+    cost = -fitted.score(test_X, test_y)
+    assert cost - best < 0.25 * (mean - best)
+
+
+def test_history_shows_both_losses_and_the_regret():
+    X, y = table(n_outcomes=1)
+    for learner in learners(NEWSVENDOR)[2:]:
+        record = learner.fit(X, y).history_[-1]
+        assert {"epoch", "loss", "validation", "regret"} <= set(record)
+        assert record["regret"] >= 0
+    decoupled = learners(NEWSVENDOR)[0].fit(X, y).history_
+    assert "validation" in decoupled[0]
+    assert "regret" in decoupled[-1]
+
+
+def test_pretraining_comes_first():
+    X, y = table(n_outcomes=1)
+    learner = fw.CombinedLearner(NEWSVENDOR, bayesian(), pretraining=fw.Training(epochs=3))
+    assert len(learner.fit(X, y).history_) == 3 + BRIEF.epochs
+
+
+def test_predictors_without_gradients_are_refused_by_name():
+    with pytest.raises(fw.InvalidInputError, match=r"NeighborPredictor has none: use Bayesian"):
+        fw.CombinedLearner(NEWSVENDOR, fw.NeighborPredictor()).fit(*table(n_outcomes=1))
+    with pytest.raises(fw.InvalidInputError, match=r"ReferenceSolver: use AutoSolver"):
+        fw.CombinedLearner(NEWSVENDOR, bayesian(), solver=fw.ReferenceSolver()).fit(
+            *table(n_outcomes=1)
+        )
+
+
+@pytest.mark.parametrize(
+    ("learner", "told"),
+    [
+        (fw.DecoupledLearner("newsvendor"), "problem must be a forewise.Problem"),
+        (fw.DecoupledLearner(NEWSVENDOR, "bnn"), "predictor must be a forewise.Predictor"),
+        (fw.CombinedLearner(NEWSVENDOR, n_scenarios=0), "n_scenarios must be a whole number"),
+        (fw.DirectLearner(NEWSVENDOR, fw.GaussianPredictor()), "network must be a PointPredictor"),
+        (fw.DecoupledLearner(fw.Newsvendor([1.0] * 3, 2.0)), r"3 outcome\(s\).*has 2"),
+    ],
+)
+def test_bad_arguments(learner, told):
+    with pytest.raises(fw.InvalidInputError, match=told):
+        learner.fit(*table())
+
+
+def test_bad_contexts_when_deciding():
+    X, y = table(n_outcomes=1)
+    frame = pd.DataFrame(X, columns=["price", "rain"])
+    learner = fw.DecoupledLearner(NEWSVENDOR, fw.EmpiricalPredictor()).fit(frame, y)
+    with pytest.raises(fw.InvalidInputError, match="wind"):
+        learner.decide(frame.rename(columns={"rain": "wind"}))
+    with pytest.raises(fw.InvalidInputError, match=r"NaN or infinity in 'rain' \(1 of 64"):
+        learner.decide(frame.assign(rain=[np.nan, *frame["rain"][1:]]))
+    with pytest.raises(fw.InvalidInputError, match="n_scenarios must be a whole number"):
+        learner.decide(frame, n_scenarios=0)
+    with pytest.raises(fw.UnfittedError, match="call fit"):
+        fw.DecoupledLearner(NEWSVENDOR).decide(frame)
+
+
+def test_grid_search_works():
+    X, y = table(n_outcomes=1)
+    search = GridSearchCV(
+        fw.DecoupledLearner(NEWSVENDOR, fw.NeighborPredictor()),
+        {"predictor__n_neighbors": [1, 10]},
+        cv=2,
+    ).fit(X, y)
+    assert search.best_params_ == {"predictor__n_neighbors": 10}
+
+
+class TestCertainty:
+    def test_balanced_newsvendor_needs_the_median_alone(self):
+        problem = fw.Newsvendor(2.0, 2.0)
+        equivalent = fw.certainty_equivalent(problem)
+        assert equivalent.statistic == "median"
+        X, y = table(n_outcomes=1)
+        learner = fw.DecoupledLearner(problem, fw.EmpiricalPredictor())
+        with pytest.warns(UserWarning, match=r"cannot change the decisions.*median"):
+            learner.fit(X, y)
+        decided = learner.decide(X, n_scenarios=1000)
+        assert decided[0, 0] == pytest.approx(np.quantile(y, 0.5, method="inverted_cdf"))
+
+    def test_costs_without_outcome(self):
+        problem = fw.QuadraticNewsvendor([1.0, 1.0], [-1.0, 0.0], 0.0, 0.0, 0.0, 0.0)
+        assert fw.certainty_equivalent(problem).statistic == "mean"
+
+    @pytest.mark.parametrize("problem", [NEWSVENDOR, BUDGETED, PORTFOLIO], ids=type)
+    def test_others_need_the_distribution(self, problem):
+        assert fw.certainty_equivalent(problem) is None
+
+
+def test_direct_decisions_are_feasible():
+    X, y = table()
+    learner = fw.DirectLearner(
+        BUDGETED, fw.PointPredictor((8,), training=BRIEF, random_state=0)
+    ).fit(X, y + 10)
+    decided = learner.decide(X)
+    assert (decided >= -1e-7).all()
+    assert (decided.sum(1) <= 4 + 1e-7).all()
+    assert decided.sum(1).max() == pytest.approx(4, abs=1e-6)

@@ -1,0 +1,217 @@
+"""Policies: deciding in pieces, containers, and storing without pickle."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import Ridge, TweedieRegressor
+
+import forewise as fw
+from forewise.policy import base as pieces
+
+BRIEF = fw.Training(epochs=2)
+BUDGETED = fw.QuadraticNewsvendor(
+    [1.0, 2.0], 0.0, 1.0, [9.0, 4.0], 1.0, [1.0, 2.0], price=[1.0, 1.0], budget=4.0
+)
+PREDICTORS = [
+    fw.BayesianPredictor((8,), training=BRIEF, random_state=np.random.RandomState(0)),
+    fw.MixturePredictor(2, (8,), training=BRIEF, random_state=0),
+    fw.PointPredictor((8,), training=fw.Training(epochs=2, schedule=fw.ExponentialSchedule())),
+    fw.GaussianPredictor((8,), training=BRIEF, random_state=0),
+    fw.EnsemblePredictor(fw.PointPredictor((8,), training=BRIEF), 3, random_state=0),
+    fw.EmpiricalPredictor(),
+    fw.NeighborPredictor(),
+    fw.ForestPredictor(n_trees=5),
+    fw.ResidualPredictor(Ridge()),
+    fw.GaussianProcessPredictor(),
+]
+
+
+def table(n=50, seed=0):
+    random = np.random.default_rng(seed)
+    X = pd.DataFrame(random.normal(size=(n, 2)), columns=["price", "rain"])
+    y = 3 + X.to_numpy() + random.normal(size=(n, 2))
+    return X, pd.DataFrame(y, columns=["bread", "rolls"])
+
+
+def name(value):
+    return type(value).__name__
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = table()
+    return fw.DecoupledLearner(BUDGETED, fw.NeighborPredictor()).fit(X, y)
+
+
+def test_containers_come_back_as_they_went_in(fitted):
+    X, _ = table()
+    X.index = [f"day {i}" for i in range(len(X))]
+    frame = fitted.decide(X)
+    assert list(frame.columns) == ["bread", "rolls"]
+    assert list(frame.index) == list(X.index)
+    with pytest.warns(UserWarning, match="feature names"):
+        array = fitted.decide(X.to_numpy())
+    assert isinstance(array, np.ndarray)
+    assert np.array_equal(array, frame.to_numpy())
+
+
+def test_decisions_are_named_by_number_where_outcomes_have_no_names():
+    X, y = table()
+    learner = fw.DecoupledLearner(BUDGETED, fw.EmpiricalPredictor()).fit(X, y.to_numpy())
+    assert list(learner.decide(X).columns) == ["decision_0", "decision_1"]
+
+
+def test_pieces_give_the_decisions_of_the_whole(fitted, monkeypatch):
+    X, _ = table(37, seed=1)
+    whole = fitted.decide(X, n_scenarios=8)
+    monkeypatch.setattr(pieces, "_ENTRIES", 8 * 4 * 5)
+    assert np.array_equal(fitted.decide(X, n_scenarios=8), whole)
+
+
+def test_failures_are_told_by_row(fitted, monkeypatch):
+    X, _ = table(20, seed=2)
+    monkeypatch.setattr(pieces, "_ENTRIES", 8 * 4 * 6)
+    whole = fitted.decide(X, n_scenarios=8).to_numpy()
+    original = type(fitted.policy_.predictor)._scenarios
+
+    def broken(self, contexts, n_scenarios, random):
+        scenarios = original(self, contexts, n_scenarios, random)
+        values = scenarios.values.clone()
+        values[torch.from_numpy(contexts[:, 0] == X.iloc[13, 0])] = torch.nan
+        return fw.Scenarios(values, scenarios.weights)
+
+    monkeypatch.setattr(type(fitted.policy_.predictor), "_scenarios", broken)
+    with pytest.raises(fw.SolveError, match=r"1 of 20 contexts.*row 13 is invalid") as caught:
+        fitted.decide(X, n_scenarios=8)
+    left = fitted.decide(X, n_scenarios=8, on_failure="return").to_numpy()
+    assert np.isnan(left[13]).all()
+    others = np.arange(20) != 13
+    # Weights are scaled once more in `broken`.
+    assert np.allclose(left[others], whole[others], rtol=1e-12)
+    assert np.array_equal(caught.value.solution.to_numpy(), left, equal_nan=True)
+    with pytest.raises(fw.InvalidInputError, match="on_failure must be"):
+        fitted.decide(X, on_failure="ignore")
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS, ids=name)
+def test_a_stored_policy_decides_the_same(tmp_path, predictor):
+    X, y = table()
+    policy = fw.DecoupledLearner(BUDGETED, predictor).fit(X, y).policy_
+    policy.save(tmp_path / "policy")
+    loaded = fw.load_policy(tmp_path / "policy")
+    assert loaded.decide(X).equals(policy.decide(X))
+    assert not any(b"pickle" in f.read_bytes() for f in (tmp_path / "policy").iterdir())
+    loaded.save(tmp_path / "again")
+    assert fw.load_policy(tmp_path / "again").decide(X).equals(policy.decide(X))
+
+
+@pytest.mark.parametrize(
+    ("problem", "solver"),
+    [
+        (fw.Newsvendor([1.0, 2.0], 9.0), fw.WeightedQuantile()),
+        (fw.Portfolio([1.0, 2.0], 1.0, budget=1.0), fw.InteriorPoint(smoothing=0.01)),
+        (fw.QuadraticNewsvendor(np.eye(2), 0.0, 1.0, 1.0, 1.0, 1.0), fw.AutoSolver()),
+    ],
+    ids=name,
+)
+def test_problems_and_solvers_are_stored(tmp_path, problem, solver):
+    X, y = table()
+    policy = fw.ScenarioPolicy(problem, fw.EmpiricalPredictor().fit(X, y), solver)
+    policy.save(tmp_path / "policy")
+    loaded = fw.load_policy(tmp_path / "policy")
+    assert loaded.solver == policy.solver
+    assert loaded.decide(X[:2]).equals(policy.decide(X[:2]))
+
+
+def test_a_direct_policy_is_stored(tmp_path):
+    X, y = table()
+    learner = fw.DirectLearner(BUDGETED, fw.PointPredictor((8,), training=BRIEF)).fit(X, y)
+    learner.policy_.save(tmp_path / "policy")
+    loaded = fw.load_policy(tmp_path / "policy")
+    assert isinstance(loaded, fw.DirectPolicy)
+    assert loaded.decide(X).equals(learner.decide(X))
+
+
+def test_what_cannot_be_stored_says_so(tmp_path):
+    X, y = table()
+    predictor = fw.ResidualPredictor(TweedieRegressor())
+    policy = fw.ScenarioPolicy(BUDGETED, predictor.fit(X, y.abs() + 1))
+    with pytest.raises(fw.StorageError, match="TweedieRegressor"):
+        policy.save(tmp_path / "policy")
+    assert not (tmp_path / "policy").exists()
+
+    class Own(fw.Newsvendor):
+        pass
+
+    policy = fw.ScenarioPolicy(Own(1.0, 2.0), fw.EmpiricalPredictor().fit(X, y))
+    with pytest.raises(fw.StorageError, match=r"policy\.problem is a Own, which cannot be stored"):
+        policy.save(tmp_path / "policy")
+
+
+def rewritten(folder, change):
+    """Change the header's tree as an attacker would, checksum and all."""
+    from forewise.storage import read_folder, write_folder
+
+    version, content = read_folder(folder, kind="policy", versions=[1])
+    change(content)
+    shutil.rmtree(folder)
+    write_folder(folder, content, kind="policy", version=version)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda c: c["policy"].update({"class": "Popen"}), "Popen.*does not know"),
+        (lambda c: c["policy"]["settings"].pop("problem"), "does not make sense"),
+        (lambda c: c["policy"]["settings"].update({"extra": 1}), "does not make sense"),
+        (lambda c: c.update({"policy": 3}), "holds no policy"),
+        (lambda c: c.pop("policy"), "holds no policy"),
+        (
+            lambda c: c["policy"]["settings"]["problem"]["settings"].update({"budget": "lots"}),
+            "does not make sense",
+        ),
+    ],
+)
+def test_a_header_that_was_tampered_with_runs_nothing(tmp_path, fitted, change, told):
+    fitted.policy_.save(tmp_path / "policy")
+    rewritten(tmp_path / "policy", change)
+    with pytest.raises(fw.StorageError, match=told):
+        fw.load_policy(tmp_path / "policy")
+
+
+def test_a_policy_of_another_version_says_so(tmp_path, fitted):
+    from forewise.storage import read_folder, write_folder
+
+    fitted.policy_.save(tmp_path / "policy")
+    _, content = read_folder(tmp_path / "policy", kind="policy", versions=[1])
+    shutil.rmtree(tmp_path / "policy")
+    write_folder(tmp_path / "policy", content, kind="policy", version=99)
+    with pytest.raises(fw.StorageError, match="99"):
+        fw.load_policy(tmp_path / "policy")
+    with pytest.raises(fw.StorageError, match="nowhere"):
+        fw.load_policy(tmp_path / "nowhere")
+
+
+def test_flipped_bits_are_noticed(tmp_path, fitted):
+    fitted.policy_.save(tmp_path / "policy")
+    X, _ = table()
+    expected = fitted.decide(X)
+    random = np.random.default_rng(0)
+    files = sorted((tmp_path / "policy").glob("*.*"))
+    for _ in range(60):
+        file = files[random.integers(len(files))]
+        original = file.read_bytes()
+        damaged = bytearray(original)
+        damaged[random.integers(len(damaged))] ^= 1 << int(random.integers(8))
+        file.write_bytes(bytes(damaged))
+        with contextlib.suppress(fw.StorageError):
+            assert fw.load_policy(tmp_path / "policy").decide(X).equals(expected)
+        file.write_bytes(original)
+    json.loads((tmp_path / "policy" / "header.json").read_text())

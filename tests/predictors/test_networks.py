@@ -1,0 +1,171 @@
+"""Networks: weights, heads, divergence and moments against analysis."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.predictors.heads import GaussianHead, MixtureHead, PointHead
+from forewise.predictors.network import Network
+from forewise.predictors.noise import normal_draws
+from forewise.predictors.weights import EnsembleWeights, FixedWeights, GaussianWeights, Layout
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_one_batched_product_equals_a_loop_over_draws_and_layers():
+    layout = Layout((3, 5, 4, 2))
+    weights = GaussianWeights(layout, 1.0, generator()).draw(7, generator(1))
+    x = torch.randn(6, 3, generator=generator(2))
+    outputs = layout.forward(x, weights)
+    for draw, vector in enumerate(weights):
+        hidden, start = x, 0
+        for index, (rows, columns) in enumerate(layout.shapes):
+            matrix = vector[start : start + rows * columns].reshape(rows, columns)
+            start += rows * columns
+            hidden = hidden if index == 0 else hidden.clamp_min(0)
+            hidden = hidden @ matrix[:-1] + matrix[-1]
+        assert torch.allclose(outputs[draw], hidden, atol=1e-5)
+
+
+def test_divergence_agrees_with_monte_carlo():
+    layout = Layout((2, 3, 1))
+    weights = GaussianWeights(layout, 0.7, generator())
+    with torch.no_grad():
+        weights.rho.copy_(torch.linspace(-2, 1, layout.n_weights))
+    std = torch.nn.functional.softplus(weights.rho)
+    draws = weights.draw(200_000, generator(1)).double()
+    posterior = torch.distributions.Normal(weights.mean.double(), std.double())
+    prior = torch.distributions.Normal(0.0, 0.7)
+    ratio = (posterior.log_prob(draws) - prior.log_prob(draws)).sum(1)
+    error = ratio.std() / math.sqrt(len(ratio))
+    assert abs(ratio.mean() - weights.divergence()) < 4 * error
+    exact = torch.distributions.kl_divergence(posterior, torch.distributions.Normal(
+        torch.zeros_like(std).double(), torch.full_like(std, 0.7).double())).sum()  # fmt: skip
+    assert torch.isclose(weights.divergence().double(), exact, rtol=1e-5)
+
+
+def linear_predictor():
+    """A fitted Bayesian predictor without hidden layers, its weights set by hand."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 2)), random.normal(size=40)
+    predictor = fw.BayesianPredictor((), training=fw.Training(epochs=1), random_state=0).fit(X, y)
+    weights = predictor.network_.weights
+    with torch.no_grad():
+        # Columns: mean, log-variance; rows: two inputs and the bias.
+        weights.mean.copy_(torch.tensor([[1.0, 0.3], [-2.0, 0.0], [0.5, -1.0]]).flatten())
+        weights.rho.copy_(torch.tensor([[0.0, -30.0], [-1.0, -30.0], [-2.0, -30.0]]).flatten())
+    return predictor, X
+
+
+def test_moments_of_a_linear_network_are_those_of_the_analysis():
+    predictor, X = linear_predictor()
+    x = (X - predictor.context_mean_) / predictor.context_std_
+    std = np.log1p(np.exp([0.0, -1.0, -2.0]))
+    mean = x @ [1.0, -2.0] + 0.5
+    epistemic = x**2 @ std[:2] ** 2 + std[2] ** 2
+    aleatoric = np.exp(x @ [0.3, 0.0] - 1)
+    scale, centre = predictor.outcome_std_[0], predictor.outcome_mean_[0]
+
+    found = predictor.epistemic_aleatoric(X, n_draws=40_000)
+    assert np.allclose(found[0][:, 0], epistemic * scale**2, rtol=0.05)
+    assert np.allclose(found[1][:, 0], aleatoric * scale**2, rtol=1e-3)
+
+    drawn = predictor.sample(X, 40_000, random_state=1).values[:, :, 0]
+    assert np.allclose(drawn.mean(1), mean * scale + centre, atol=0.02 * scale)
+    total = (epistemic + aleatoric) * scale**2
+    assert np.allclose(drawn.var(1), total, rtol=0.05)
+
+
+def test_mean_and_variance_of_a_scenario_come_from_the_same_weights():
+    """With a mean and a log-variance that rise together, scatter is larger where means are."""
+    layout = Layout((1, 2))
+    network = Network(layout, GaussianWeights(layout, 1.0, generator()), GaussianHead(1))
+    draws = torch.tensor([[0.0, 0.0, -1.0, -4.0], [0.0, 0.0, 1.0, 3.0]])
+    network.weights.draw = lambda n, g: draws.repeat(n // 2, 1)
+    values, weights = network.scenarios(torch.zeros(1, 1), 20_000, generator())
+    assert weights is None
+    low, high = values[0, 0::2, 0], values[0, 1::2, 0]
+    assert low.mean().item() == pytest.approx(-1, abs=0.01)
+    assert high.mean().item() == pytest.approx(1, abs=0.1)
+    assert low.std().item() == pytest.approx(math.exp(-2), rel=0.05)
+    assert high.std().item() == pytest.approx(math.exp(1.5), rel=0.05)
+
+
+def mixture_outputs():
+    head = MixtureHead(2, 3)
+    return head, torch.randn(4, 5, head.width, generator=generator(3), dtype=torch.float64)
+
+
+def test_likelihood_of_a_mixture_agrees_with_torch():
+    head, outputs = mixture_outputs()
+    y = torch.randn(5, 2, generator=generator(4), dtype=torch.float64)
+    mean, log_variance, log_probability = head._split(outputs)
+    components = torch.distributions.Independent(
+        torch.distributions.Normal(mean, (0.5 * log_variance).exp()), 1
+    )
+    mixture = torch.distributions.MixtureSameFamily(
+        torch.distributions.Categorical(logits=log_probability), components
+    )
+    expected = -mixture.log_prob(y).mean() / 2
+    assert torch.isclose(head.negative_log_likelihood(outputs, y), expected)
+    assert torch.allclose(head.moments(outputs)[0], mixture.mean)
+    assert torch.allclose(head.moments(outputs)[1], mixture.variance)
+
+
+def test_weighted_scenarios_of_a_mixture_have_its_moments():
+    head, outputs = mixture_outputs()
+    outputs = outputs[:1]
+    noise = torch.randn(60_000, 1, 2, generator=generator(5), dtype=torch.float64)
+    values, weights = head.scenarios(outputs, noise)
+    scenarios = fw.Scenarios(values, weights)
+    mean, variance = (moment[0] for moment in head.moments(outputs))
+    found = (scenarios.weights[..., None] * scenarios.values).sum(1)
+    spread = (scenarios.weights[..., None] * (scenarios.values - found[:, None]) ** 2).sum(1)
+    assert torch.allclose(found, mean, atol=0.05)
+    assert torch.allclose(spread, variance, rtol=0.05)
+
+
+def test_gradients_reach_the_probabilities_of_a_mixture():
+    head, outputs = mixture_outputs()
+    outputs.requires_grad_()
+    values, weights = head.scenarios(outputs, torch.zeros(6, 1, 2, dtype=torch.float64))
+    decision = fw.solve(
+        fw.Newsvendor([1.0, 2.0], [3.0, 1.0]), fw.Scenarios(values, weights)
+    ).decision
+    assert decision.shape == (5, 2)
+    quadratic = fw.QuadraticNewsvendor(1.0, [0.0, 0.0], 1.0, [1.0, 2.0], 1.0, [2.0, 1.0])
+    fw.solve(quadratic, fw.Scenarios(values, weights)).decision.sum().backward()
+    assert outputs.grad[..., -3:].abs().sum() > 0
+
+
+def test_point_head_gives_each_member_once():
+    layout = Layout((1, 2))
+    network = Network(layout, EnsembleWeights(layout, 3, generator()), PointHead(2))
+    values, _ = network.scenarios(torch.zeros(4, 1), 64, generator())
+    assert values.shape == (4, 3, 2)
+    network = Network(layout, FixedWeights(layout, generator()), PointHead(2))
+    values, _ = network.scenarios(torch.zeros(4, 1), 64, generator())
+    assert values.shape == (4, 1, 2)
+
+
+def test_stratified_draws_are_normal_and_tell_more_than_independent_ones():
+    draws = normal_draws(4096, 3, np.random.default_rng(0))
+    assert np.isfinite(draws).all()
+    assert np.allclose(draws.mean(0), 0, atol=2e-3)
+    assert np.allclose(draws.std(0), 1, atol=5e-3)
+    assert np.allclose(np.corrcoef(draws.T), np.eye(3), atol=0.02)
+    errors = [normal_draws(16, 1, np.random.default_rng(seed)).mean() for seed in range(200)]
+    assert np.std(errors) < 0.3 / math.sqrt(16)
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / math.sqrt(200)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 17])
+def test_any_number_of_draws(count):
+    assert normal_draws(count, 2, np.random.default_rng(0)).shape == (count, 2)

@@ -1,0 +1,194 @@
+"""The training loop: repeatable, resumable, stoppable."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.predictors import checkpoint as checkpoints
+from forewise.predictors import training as loop
+
+
+def table(n=120):
+    random = np.random.default_rng(0)
+    X = random.uniform(-2, 2, size=(n, 1))
+    return X, np.sin(2 * X) + 0.1 * random.normal(size=(n, 1))
+
+
+def predictor(**training):
+    settings = {"epochs": 6, "batch_size": 32} | training
+    return fw.BayesianPredictor(
+        (16,), n_scenarios=4, training=fw.Training(**settings), random_state=1
+    )
+
+
+def weights(fitted):
+    return fitted.network_.state_dict()
+
+
+def same(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_training_learns():
+    X, y = table(400)
+    fitted = predictor(epochs=150).fit(X, y)
+    means, _ = fitted._moments(X, 64)
+    assert np.mean((means.mean(0) - y) ** 2) < 0.1 * y.var()
+    history = fitted.history_
+    assert len(history) == 150
+    assert history[-1]["loss"] < history[0]["loss"]
+
+
+def test_the_best_epoch_is_kept(monkeypatch):
+    figures = iter([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
+    kept = []
+
+    def validate(self, network, epoch, generator):
+        kept.append({name: value.clone() for name, value in network.state_dict().items()})
+        return {"validation": next(figures)}
+
+    monkeypatch.setattr("forewise.predictors.networked.Likelihood.validate", validate)
+    fitted = predictor().fit(*table())
+    assert same(weights(fitted), kept[1])
+    assert not same(kept[1], kept[-1])
+
+
+def test_patience_stops(monkeypatch):
+    figures = iter([1.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    monkeypatch.setattr(
+        "forewise.predictors.networked.Likelihood.validate",
+        lambda self, network, epoch, generator: {"validation": next(figures)},
+    )
+    assert len(predictor(patience=3).fit(*table()).history_) == 4
+
+
+def test_given_validation_rows_are_used_and_none_are_split_off():
+    X, y = table()
+    fitted = predictor().fit(X, y, X_val=X[:5], y_val=y[:5])
+    assert fitted.outcome_mean_ == pytest.approx(y.mean(0))
+    assert "validation" in fitted.history_[0]
+    assert "validation" not in predictor(validation_share=0).fit(X, y).history_[0]
+
+
+def test_ctrl_c_keeps_the_best_weights_so_far(monkeypatch):
+    original, calls = loop._epoch, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(loop, "_epoch", interrupted)
+    with pytest.warns(UserWarning, match="stopped after 3 of 6 epochs"):
+        fitted = predictor().fit(*table())
+    assert len(fitted.history_) == 3
+    assert fitted.sample([[0.0]], 4, random_state=0).values.isfinite().all()
+
+
+@pytest.mark.parametrize("killed_after", [1, 4])
+def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, killed_after):
+    undisturbed = predictor().fit(*table())
+    original, calls = loop._epoch, []
+
+    class Killed(BaseException):
+        """Nobody catches it, as nobody catches kill -9."""
+
+    def dying(*arguments):
+        calls.append(1)
+        if len(calls) > killed_after:
+            raise Killed
+        return original(*arguments)
+
+    folder = tmp_path / "checkpoint"
+    monkeypatch.setattr(loop, "_epoch", dying)
+    with pytest.raises(Killed):
+        predictor(checkpoint=folder).fit(*table())
+    assert (folder / "header.json").exists()
+    monkeypatch.setattr(loop, "_epoch", original)
+    resumed = predictor(checkpoint=folder).fit(*table())
+    assert same(weights(resumed), weights(undisturbed))
+    assert resumed.history_ == undisturbed.history_
+    assert not folder.exists()
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoint"
+    monkeypatch.setattr(checkpoints.Checkpoint, "clear", lambda self: None)
+    predictor(checkpoint=folder).fit(*table())
+    with pytest.raises(fw.StorageError, match="other data or settings: delete the folder"):
+        predictor(checkpoint=folder, learning_rate=0.1).fit(*table())
+    with pytest.raises(fw.StorageError, match="other data or settings"):
+        predictor(checkpoint=folder).fit(*table(100))
+
+
+def test_a_loss_that_is_not_finite_is_told():
+    X, y = table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises((fw.InvalidInputError, UserWarning), match=r"smaller learning_rate"):
+            predictor(learning_rate=1e18, epochs=50, max_gradient_norm=1e30).fit(X, y)
+
+
+def test_same_seed_in_two_fresh_processes_gives_the_same_bits():
+    code = (
+        "import hashlib, numpy as np, forewise as fw\n"
+        "X = np.linspace(-2, 2, 90)[:, None]; y = np.sin(3 * X)\n"
+        "learner = fw.CombinedLearner(fw.Newsvendor(1.0, 9.0), fw.BayesianPredictor((16,),"
+        " training=fw.Training(epochs=3), random_state=5)).fit(X, y)\n"
+        "state = learner.policy_.predictor.network_.state_dict()\n"
+        "digest = hashlib.sha256(b''.join(v.numpy().tobytes() for v in state.values()))\n"
+        "digest.update(learner.decide(X).tobytes()); print(digest.hexdigest())\n"
+    )
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+            env=environment,
+        ).stdout
+        for _ in range(2)
+    }  # fmt: skip
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number of at least 1"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number"),
+        ({"patience": 0}, "patience must be"),
+        ({"learning_rate": -1}, "learning_rate must be positive"),
+        ({"learning_rate": math.nan}, "learning_rate must be positive"),
+        ({"max_gradient_norm": 0}, "max_gradient_norm must be positive"),
+        ({"weight_decay": -0.1}, "weight_decay must be at least 0"),
+        ({"validation_share": 1.0}, "validation_share must be"),
+        ({"schedule": 0.99}, "schedule must be a Schedule"),
+    ],
+)
+def test_bad_settings(arguments, told):
+    with pytest.raises(fw.InvalidInputError, match=told):
+        fw.Training(**arguments)
+
+
+def test_schedules():
+    cosine = fw.CosineSchedule(last=0.1, warm_up=0.1)
+    factors = [cosine.factor(epoch, 100) for epoch in range(100)]
+    assert max(factors) == pytest.approx(1.0)
+    assert factors[-1] == pytest.approx(0.1)
+    assert factors[0] < 0.2
+    assert all(a >= b for a, b in itertools.pairwise(factors[10:]))
+    assert fw.ExponentialSchedule(0.5).factor(3, 10) == pytest.approx(0.125)
+    with pytest.raises(fw.InvalidInputError, match="rate must be"):
+        fw.ExponentialSchedule(1.5)
+    with pytest.raises(fw.InvalidInputError, match="warm_up must be"):
+        fw.CosineSchedule(warm_up=2)
