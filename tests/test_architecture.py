@@ -13,7 +13,8 @@ ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
     *("exceptions", "storage", "arguments", "tables", "scenarios", "problems", "solvers"),
-    *("predictors", "policy", "learners", "datasets", "metrics", "testing", "bench", "demo", "cli"),
+    *("predictors", "policy", "learners", "datasets", "metrics", "distributed", "experiments"),
+    *("plots", "report", "testing", "bench", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.
 STRANGERS = {

@@ -18,7 +18,7 @@ def test_help_lists_the_commands():
 
 def test_the_demo_shows_three_optimal_problems():
     console = Console(record=True, width=160)
-    demo.run_demo(console)
+    demo.run_solving_demo(console)
     shown = console.export_text()
     assert shown.count("128 optimal") == 3
     for solver in ("WeightedQuantile", "DualSearch", "InteriorPoint"):

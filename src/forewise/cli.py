@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from forewise.bench import run_solver_bench
-from forewise.demo import run_demo
+from forewise.bench import run_solver_bench, run_training_bench
+from forewise.demo import run_learning_demo, run_solving_demo
 from forewise.exceptions import ForewiseError
 
 app = typer.Typer(
@@ -27,9 +27,15 @@ app.add_typer(bench, name="bench")
 
 
 @app.command()
-def demo() -> None:
-    """Solve the paper's three problems on synthetic scenarios."""
-    run_demo(Console())
+def demo(
+    picture: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path(
+        "forewise-demo.png"
+    ),
+) -> None:
+    """Solve the paper's three problems, then learn to decide in six ways; about 3 minutes."""
+    console = Console()
+    run_solving_demo(console)
+    run_learning_demo(console, picture)
 
 
 @bench.command()
@@ -42,6 +48,18 @@ def solver(
 ) -> None:
     """Time scenario programs, one thread, against Clarabel, HiGHS, Moreau, qpth, cvxpylayers."""
     run_solver_bench(output, repeats=repeats, quick=quick, console=Console())
+
+
+@bench.command()
+def training(
+    output: Annotated[Path, typer.Option(help="Folder for what was measured.")] = Path(
+        "results/bench"
+    ),
+    repeats: Annotated[int, typer.Option(min=1, help="Turns of each kind of step.")] = 30,
+) -> None:
+    """Time one step of training: combined, decoupled, and by hand in plain torch."""
+    output.mkdir(parents=True, exist_ok=True)
+    run_training_bench(output, repeats, Console())
 
 
 def main() -> None:

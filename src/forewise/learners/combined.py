@@ -12,7 +12,7 @@ from forewise.learners.decoupled import cloned_predictor
 from forewise.learners.objectives import DecisionCost, Judge, cost_of_ignoring_context
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor, check_n_scenarios
-from forewise.predictors.networked import NetworkPredictor
+from forewise.predictors.networked import NetworkPredictor, Rows
 from forewise.predictors.training import Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
@@ -67,12 +67,23 @@ class CombinedLearner(Learner):
         if self.pretraining is not None:
             predictor.train(predictor.likelihood(rows, validation), rows, self.pretraining)
 
+        objective = self.objective(predictor, rows, validation)
+        predictor.train(objective, rows, predictor.training or Training())
+        self.history_ = predictor.history_
+        self._remember(predictor)
+        return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
+
+    def objective(
+        self, predictor: NetworkPredictor, rows: Rows, validation: Rows | None
+    ) -> DecisionCost:
+        """The cost of the decisions that a prepared predictor's scenarios lead to."""
+
         def decide(x: torch.Tensor, generator: torch.Generator) -> Solution:
             count = self.n_scenarios if torch.is_grad_enabled() else _VALIDATION_SCENARIOS
             scenarios = predictor.scenarios_with_gradients(x, count, generator)
             return solve(self.problem, scenarios, self.solver, on_failure="return")
 
-        objective = DecisionCost(
+        return DecisionCost(
             decide=decide,
             rows=rows,
             judge=Judge.of(self.problem, rows, self.solver),
@@ -84,10 +95,6 @@ class CombinedLearner(Learner):
             title="combined",
             identity=f"{self.problem!r} {self.n_scenarios}",
         )
-        predictor.train(objective, rows, predictor.training or Training())
-        self.history_ = predictor.history_
-        self._remember(predictor)
-        return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
 
     def _differentiable(self, predictor: Predictor) -> NetworkPredictor:
         if isinstance(self.solver, ReferenceSolver):

@@ -123,7 +123,11 @@ class NetworkPredictor(Predictor):
 
     def train(self, objective: Objective, rows: Rows, settings: Training) -> None:
         """Train the network for an objective; `history_` gets one record per epoch."""
-        job = Job(
+        self.history_ = [*self.history_, *train(self.job(objective, rows), settings)]
+
+    def job(self, objective: Objective, rows: Rows) -> Job:
+        """What the training loop needs to know."""
+        return Job(
             network=self.network_,
             objective=objective,
             n_rows=len(rows),
@@ -131,15 +135,17 @@ class NetworkPredictor(Predictor):
             seed=self.seed_,
             title=objective.title,
             identity={
-                "predictor": {k: v for k, v in self.get_params(deep=False).items()
-                              if k not in ("training", "random_state")},
+                "predictor": {
+                    name: value
+                    for name, value in self.get_params(deep=False).items()
+                    if name not in ("training", "random_state")
+                },
                 "objective": objective.identity,
                 "X": rows.X,
                 "y": rows.y,
                 "start": self.network_.weights.state_dict(),
             },
-        )  # fmt: skip
-        self.history_ = [*self.history_, *train(job, settings)]
+        )
 
     def scenarios_with_gradients(
         self, x_scaled: torch.Tensor, n_scenarios: int, generator: torch.Generator

@@ -133,12 +133,7 @@ def train(job: Job, settings: Training) -> list[dict[str, float]]:
     them; so does a loss that is no longer finite, with a warning.
     """
     network = job.network
-    optimiser = torch.optim.AdamW(
-        network.parameters(),
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
+    optimiser = optimiser_of(network, settings)
     mark = fingerprint(settings, job.identity, job.seed)
     checkpoint = Checkpoint(settings.checkpoint, mark) if settings.checkpoint else None
     state = (checkpoint.resume(network, optimiser) if checkpoint else None) or Progress.start()
@@ -182,24 +177,43 @@ def _epoch(
         group["lr"] = settings.learning_rate * settings.schedule.factor(epoch, settings.epochs)
     total = 0.0
     for rows in torch.randperm(job.n_rows, generator=generator).split(settings.batch_size):
-        optimiser.zero_grad(set_to_none=True)
-        loss = job.objective.loss(job.network, rows, generator)
-        value = loss.item()
-        if not math.isfinite(value):
-            raise FloatingPointError(f"the loss became {value}")
-        if job.divergence_weight:
-            loss = loss + job.divergence_weight * job.network.weights.divergence()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(
-            job.network.parameters(), settings.max_gradient_norm, error_if_nonfinite=False
-        )
-        optimiser.step()
-        total += value * len(rows)
+        total += step(job, settings, optimiser, rows, generator) * len(rows)
     # The same draws after every epoch: the best epoch is not the one with the luckiest draws.
     validating = torch.Generator().manual_seed(_mixed(job.seed, 0))
     with torch.no_grad():
         figures = job.objective.validate(job.network, epoch, validating)
     return {"epoch": float(epoch + 1), "loss": total / job.n_rows, **figures}
+
+
+def step(
+    job: Job,
+    settings: Training,
+    optimiser: torch.optim.Optimizer,
+    rows: torch.Tensor,
+    generator: torch.Generator,
+) -> float:
+    """One step down the gradient of some rows' loss; returns the loss before it."""
+    optimiser.zero_grad(set_to_none=True)
+    loss = job.objective.loss(job.network, rows, generator)
+    value = loss.item()
+    if not math.isfinite(value):
+        raise FloatingPointError(f"the loss became {value}")
+    if job.divergence_weight:
+        loss = loss + job.divergence_weight * job.network.weights.divergence()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(job.network.parameters(), settings.max_gradient_norm)
+    optimiser.step()
+    return value
+
+
+def optimiser_of(network: Network, settings: Training) -> torch.optim.Optimizer:
+    """AdamW over the network's few long tensors."""
+    return torch.optim.AdamW(
+        network.parameters(),
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        fused=True,
+    )
 
 
 def _mixed(seed: int, epoch: int) -> int:

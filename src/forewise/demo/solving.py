@@ -1,4 +1,4 @@
-"""`forewise demo`: the paper's three problems on synthetic scenarios, solved and differentiated.
+"""The paper's three problems on synthetic scenarios, solved and differentiated.
 
 May import: the public names.
 """
@@ -53,7 +53,7 @@ def cases(n_scenarios: int = 64) -> list[Case]:
     ]
 
 
-def run_demo(console: Console) -> None:
+def run_solving_demo(console: Console) -> None:
     """Solve every case, show what came out, and how far it is from exact."""
     size = cases()[0].scenarios
     table = Table(
