@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from forewise.bench import run_solver_bench, run_training_bench
+from forewise.bench import run_deciding_bench, run_solver_bench, run_training_bench
 from forewise.demo import run_learning_demo, run_solving_demo
 from forewise.exceptions import ForewiseError
 
@@ -60,6 +60,18 @@ def training(
     """Time one step of training: combined, decoupled, and by hand in plain torch."""
     output.mkdir(parents=True, exist_ok=True)
     run_training_bench(output, repeats, Console())
+
+
+@bench.command()
+def decide(
+    output: Annotated[Path, typer.Option(help="Folder for what was measured.")] = Path(
+        "results/bench"
+    ),
+    contexts: Annotated[int, typer.Option(min=1, help="How many decisions.")] = 1_000_000,
+) -> None:
+    """Time one call that decides for very many contexts, and take its memory."""
+    output.mkdir(parents=True, exist_ok=True)
+    run_deciding_bench(output, contexts, Console())
 
 
 def main() -> None:

@@ -29,9 +29,9 @@ def main(family: str, n_contexts: int, n_scenarios: int) -> dict[str, float]:
     torch.set_num_threads(1)
     make = FAMILIES[family]
     _solve(make(2, 2))
-    baseline = _restarted_peak()
+    baseline = restarted_peak()
     _solve(make(n_scenarios, n_contexts))
-    peak = _peak()
+    peak = peak_memory()
     return {PEAK: peak, ABOVE_BASELINE: peak - baseline}
 
 
@@ -42,14 +42,14 @@ def _solve(instance: Instance) -> None:
     both()
 
 
-def _restarted_peak() -> float:
+def restarted_peak() -> float:
     """Forget the peak of the imports, where the system can, and return the peak from now on."""
     if sys.platform == "linux":
         Path("/proc/self/clear_refs").write_text("5")
-    return _peak()
+    return peak_memory()
 
 
-def _peak() -> float:
+def peak_memory() -> float:
     """Largest resident size so far in MiB."""
     if sys.platform == "linux":
         # Not getrusage: a child's ru_maxrss starts at the size of the process that started it.
