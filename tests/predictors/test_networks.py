@@ -11,7 +11,7 @@ import torch
 import forewise as fw
 from forewise.predictors.heads import GaussianHead, MixtureHead, PointHead
 from forewise.predictors.network import Network
-from forewise.predictors.noise import normal_draws
+from forewise.predictors.noise import normal_draws, stratified_normals
 from forewise.predictors.weights import EnsembleWeights, FixedWeights, GaussianWeights, Layout
 
 
@@ -164,6 +164,17 @@ def test_stratified_draws_are_normal_and_tell_more_than_independent_ones():
     errors = [normal_draws(16, 1, np.random.default_rng(seed)).mean() for seed in range(200)]
     assert np.std(errors) < 0.3 / math.sqrt(16)
     assert abs(np.mean(errors)) < 4 * np.std(errors) / math.sqrt(200)
+
+
+def test_training_noise_is_stratified_within_a_context_and_independent_between():
+    noise = stratified_normals(16, 2000, 2, generator()).double()
+    levels = torch.special.ndtr(noise)
+    assert torch.equal((16 * levels).floor().long().sort(0).values[:, 0, 0], torch.arange(16))
+    assert noise.mean().item() == pytest.approx(0, abs=1e-3)
+    assert noise.square().mean().item() == pytest.approx(1, abs=0.01)
+    by_row = noise[0]
+    assert abs(np.corrcoef(by_row[:, 0], by_row[:, 1])[0, 1]) < 0.1
+    assert abs(np.corrcoef(by_row[:-1, 0], by_row[1:, 0])[0, 1]) < 0.1
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 17])

@@ -1,6 +1,6 @@
 """The network of every network predictor: layers, a distribution of weights, and a head.
 
-May import: its siblings `weights`, `heads`.
+May import: its siblings `weights`, `heads`, `noise`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from forewise.predictors.heads import Head
+from forewise.predictors.noise import stratified_normals
 from forewise.predictors.weights import Layout, Weights
 
 #: Activations that are held at a time when scenarios are drawn without gradients.
@@ -36,7 +37,7 @@ class Network(nn.Module):
         Noise is drawn anew for every context, as training wants it.
         """
         outputs = self.layout.forward(x, self.weights.draw(n_scenarios, generator))
-        noise = torch.randn(n_scenarios, len(x), self.head.n_outcomes, generator=generator)
+        noise = stratified_normals(n_scenarios, len(x), self.head.n_outcomes, generator)
         return self.head.scenarios(outputs, noise)
 
     @torch.no_grad()

@@ -29,6 +29,21 @@ def normal_draws(n_draws: int, n_columns: int, random: np.random.Generator) -> n
     return ndtri(points * (1 - 2**-30) + 2**-31)
 
 
+def stratified_normals(
+    n_draws: int, n_contexts: int, n_outcomes: int, generator: torch.Generator
+) -> torch.Tensor:
+    """Standard normal draws (n_draws, n_contexts, n_outcomes), one from each n_draws-th part.
+
+    A Latin hypercube for every context and outcome by itself, as training wants it: independent
+    between contexts, evenly spread within one. The decision of few scenarios is then much the
+    same as that of many, and its gradient much less noisy.
+    """
+    shape = (n_draws, n_contexts, n_outcomes)
+    parts = torch.rand(shape, generator=generator).argsort(0)
+    levels = (parts + torch.rand(shape, generator=generator)) / n_draws
+    return torch.special.ndtri(levels.clamp(1e-7, 1 - 1e-7))
+
+
 def torch_generator(random: np.random.Generator) -> torch.Generator:
     """A torch generator that continues a NumPy one."""
     return torch.Generator().manual_seed(int(random.integers(2**62)))
