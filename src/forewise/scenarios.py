@@ -103,4 +103,6 @@ def _normalised_weights(weights: Any, values: torch.Tensor) -> torch.Tensor:
             "weights must not all be zero, but they are in "
             + ("the only row" if weights.ndim == 1 else f"{int((total == 0).sum())} context(s)")
         )
+    # Weights that were scaled before stay what they are, to the bit.
+    total = torch.where((total - 1).abs() <= 1e-12, 1.0, total)
     return (weights / total).expand(shape)

@@ -1,0 +1,114 @@
+"""The public conformance checks: every class passes them, and broken ones do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.testing import check_learner, check_predictor, check_problem, check_solver
+
+DEMAND = np.random.default_rng(0).gamma(4.0, 2.0, size=(40, 2))
+RETURNS = np.random.default_rng(1).normal(0.1, 1.0, size=(40, 2))
+PROBLEMS = [
+    (fw.Newsvendor(1.0, 9.0), DEMAND),
+    (fw.Newsvendor([1.0, 4.0], [2.0, 3.0]), DEMAND),
+    (fw.QuadraticNewsvendor(1.0, [0.5, 1.0], 2.0, [3.0, 4.0], 1.0, 2.0, [1.0, 2.0], 12.0), DEMAND),
+    (fw.QuadraticNewsvendor(np.eye(2) + 0.3, 0.0, np.eye(2), 5.0, np.eye(2), 1.0), DEMAND),
+    (fw.Portfolio([0.3, 0.2], 1.0), RETURNS),
+    (fw.Portfolio([0.3, 0.2], 0.2, budget=1.0, upper=0.8), RETURNS),
+]
+SOLVERS = [fw.AutoSolver(), fw.InteriorPoint(), fw.ReferenceSolver()]
+
+
+def name(value):
+    return type(value).__name__
+
+
+@pytest.mark.parametrize(("problem", "outcome"), PROBLEMS, ids=name)
+def test_every_problem_conforms(problem, outcome):
+    check_problem(problem, outcome)
+
+
+@pytest.mark.parametrize(("problem", "outcome"), PROBLEMS, ids=name)
+@pytest.mark.parametrize("solver", SOLVERS, ids=name)
+def test_every_solver_conforms(solver, problem, outcome):
+    check_solver(solver, problem, fw.Scenarios(outcome.reshape(4, 10, 2)))
+
+
+@pytest.mark.parametrize(
+    ("solver", "problem"),
+    [(fw.WeightedQuantile(), PROBLEMS[0][0]), (fw.DualSearch(), PROBLEMS[2][0])],
+    ids=name,
+)
+def test_closed_forms_conform(solver, problem):
+    check_solver(solver, problem, fw.Scenarios(DEMAND.reshape(4, 10, 2)))
+
+
+class Doubled(fw.Newsvendor):
+    """A problem whose cost is not what its program says."""
+
+    def _cost(self, decision, outcome):
+        return 2 * super()._cost(decision, outcome)
+
+
+class Detached(fw.Newsvendor):
+    """A problem whose cost has the wrong gradient."""
+
+    def _cost(self, decision, outcome):
+        true = super()._cost(decision, outcome)
+        return true.detach() + 0.5 * (true - true.detach())
+
+
+class Careless(fw.EmpiricalPredictor):
+    """A predictor whose scenarios depend on the neighbours' rows."""
+
+    def _scenarios(self, X, n_scenarios, random):
+        values = super()._scenarios(X, n_scenarios, random).values
+        return fw.Scenarios(values + len(X))
+
+
+class Sloppy(fw.ReferenceSolver):
+    """A solver that is off by a little."""
+
+    def solve(self, problem, scenarios):
+        import dataclasses
+
+        found = super().solve(problem, scenarios)
+        return dataclasses.replace(found, objective=found.objective * 1.001)
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        (lambda: check_problem(Doubled(1.0, 9.0), DEMAND), "its decision costs"),
+        (lambda: check_problem(Detached(1.0, 9.0), DEMAND), "gradient in decision 0"),
+        (
+            lambda: check_solver(Sloppy(), PROBLEMS[0][0], fw.Scenarios(DEMAND.reshape(4, 10, 2))),
+            "differ from the reference",
+        ),
+        (
+            lambda: check_solver(
+                fw.DualSearch(), PROBLEMS[0][0], fw.Scenarios(DEMAND.reshape(4, 10, 2))
+            ),
+            "refuses this problem",
+        ),
+        (lambda: check_predictor(Careless(), DEMAND, DEMAND), "depend on the other contexts"),
+        (
+            lambda: check_learner(fw.DecoupledLearner(PROBLEMS[0][0], Careless()), DEMAND, DEMAND),
+            "depends on others",
+        ),
+    ],
+)
+def test_broken_classes_are_found_out(check, told):
+    with pytest.raises(AssertionError, match=told):
+        check()
+
+
+def test_gradients_in_a_problem_survive_a_solve():
+    """Copies detach, problems themselves do not."""
+    shortage = torch.tensor([3.0], dtype=torch.float64, requires_grad=True)
+    problem = fw.QuadraticNewsvendor([1.0], 0.0, 1.0, shortage, 1.0, 1.0)
+    fw.solve(problem, fw.Scenarios(DEMAND[None, :, :1])).decision.sum().backward()
+    assert shortage.grad.abs() > 0
