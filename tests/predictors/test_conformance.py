@@ -108,7 +108,7 @@ def test_one_row_and_constant_outcomes(predictor):
         (fw.BayesianPredictor(hidden_sizes=(0,)), "hidden_sizes must be a tuple"),
         (fw.BayesianPredictor(n_scenarios=0), "n_scenarios must be a whole number"),
         (fw.BayesianPredictor(kl_weight=-1), "kl_weight must be at least 0"),
-        (fw.BayesianPredictor(prior_std=0), "prior_std must be positive"),
+        (fw.BayesianPredictor(prior_std=0), "prior_std must be a finite number above 0"),
         (fw.BayesianPredictor(training=3), "training must be a forewise.Training"),
         (fw.MixturePredictor(n_components=0), "n_components must be"),
         (fw.EnsemblePredictor(n_members=0), "n_members must be"),

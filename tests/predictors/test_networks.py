@@ -21,7 +21,7 @@ def generator(seed=0):
 
 def test_one_batched_product_equals_a_loop_over_draws_and_layers():
     layout = Layout((3, 5, 4, 2))
-    weights = GaussianWeights(layout, 1.0, generator()).draw(7, generator(1))
+    weights = GaussianWeights(layout, 1.0, 0.01, generator()).draw(7, generator(1))
     x = torch.randn(6, 3, generator=generator(2))
     outputs = layout.forward(x, weights)
     for draw, vector in enumerate(weights):
@@ -36,7 +36,7 @@ def test_one_batched_product_equals_a_loop_over_draws_and_layers():
 
 def test_divergence_agrees_with_monte_carlo():
     layout = Layout((2, 3, 1))
-    weights = GaussianWeights(layout, 0.7, generator())
+    weights = GaussianWeights(layout, 0.7, 0.01, generator())
     with torch.no_grad():
         weights.rho.copy_(torch.linspace(-2, 1, layout.n_weights))
     std = torch.nn.functional.softplus(weights.rho)
@@ -86,7 +86,7 @@ def test_moments_of_a_linear_network_are_those_of_the_analysis():
 def test_mean_and_variance_of_a_scenario_come_from_the_same_weights():
     """With a mean and a log-variance that rise together, scatter is larger where means are."""
     layout = Layout((1, 2))
-    network = Network(layout, GaussianWeights(layout, 1.0, generator()), GaussianHead(1))
+    network = Network(layout, GaussianWeights(layout, 1.0, 0.01, generator()), GaussianHead(1))
     draws = torch.tensor([[0.0, 0.0, -1.0, -4.0], [0.0, 0.0, 1.0, 3.0]])
     network.weights.draw = lambda n, g: draws.repeat(n // 2, 1)
     values, weights = network.scenarios(torch.zeros(1, 1), 20_000, generator())

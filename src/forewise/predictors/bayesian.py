@@ -17,6 +17,7 @@ from forewise.predictors.base import check_n_scenarios
 from forewise.predictors.heads import GaussianHead, Head, MixtureHead
 from forewise.predictors.network import Network
 from forewise.predictors.networked import NetworkPredictor
+from forewise.predictors.parameter_checks import require_positive
 from forewise.predictors.training import Training
 from forewise.predictors.weights import GaussianWeights, Layout
 
@@ -27,6 +28,7 @@ class _BayesianNetworkPredictor(NetworkPredictor):
     n_scenarios: int
     kl_weight: float
     prior_std: float
+    initial_std: float
 
     @abstractmethod
     def _head(self, n_outcomes: int) -> Head:
@@ -65,15 +67,16 @@ class _BayesianNetworkPredictor(NetworkPredictor):
     def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
         head = self._head(n_outcomes)
         layout = Layout((n_features, *self.hidden_sizes, head.width))
-        return Network(layout, GaussianWeights(layout, self.prior_std, generator), head)
+        weights = GaussianWeights(layout, self.prior_std, self.initial_std, generator)
+        return Network(layout, weights, head)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_n_scenarios(self.n_scenarios)
         if not (self.kl_weight >= 0 and math.isfinite(self.kl_weight)):
             raise InvalidInputError(f"kl_weight must be at least 0, but is {self.kl_weight!r}")
-        if not (self.prior_std > 0 and math.isfinite(self.prior_std)):
-            raise InvalidInputError(f"prior_std must be positive, but is {self.prior_std!r}")
+        require_positive("prior_std", self.prior_std)
+        require_positive("initial_std", self.initial_std)
 
 
 class BayesianPredictor(_BayesianNetworkPredictor):
@@ -96,6 +99,9 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         the posterior towards the data.
     prior_std : float
         Standard deviation of every weight's prior, N(0, prior_std²).
+    initial_std : float
+        Standard deviation of every weight when training starts. Small ones let the means find
+        their place first; the paper's is 0.011.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -106,6 +112,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         n_scenarios: int = 16,
         kl_weight: float = 0.01,
         prior_std: float = 1.0,
+        initial_std: float = 1e-3,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -113,6 +120,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         self.n_scenarios = n_scenarios
         self.kl_weight = kl_weight
         self.prior_std = prior_std
+        self.initial_std = initial_std
         self.training = training
         self.random_state = random_state
 
@@ -137,7 +145,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         Widths of the hidden ReLU layers.
     n_scenarios : int
         Draws of the weights in a step of training.
-    kl_weight, prior_std : float
+    kl_weight, prior_std, initial_std : float
         As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
@@ -150,6 +158,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         n_scenarios: int = 16,
         kl_weight: float = 0.01,
         prior_std: float = 1.0,
+        initial_std: float = 1e-3,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -158,6 +167,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         self.n_scenarios = n_scenarios
         self.kl_weight = kl_weight
         self.prior_std = prior_std
+        self.initial_std = initial_std
         self.training = training
         self.random_state = random_state
 

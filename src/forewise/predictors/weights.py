@@ -17,9 +17,6 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-#: Initial standard deviations of Bayesian weights are softplus of this range.
-_RHO = (-5.0, -4.0)
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -107,13 +104,14 @@ class EnsembleWeights(Weights):
 class GaussianWeights(Weights):
     """Independent Gaussians, N(mean, softplus(rho)²), with the prior N(0, prior_std²)."""
 
-    def __init__(self, layout: Layout, prior_std: float, generator: torch.Generator) -> None:
+    def __init__(
+        self, layout: Layout, prior_std: float, initial_std: float, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        low, high = _RHO
         self.prior_std = prior_std
         self.mean = nn.Parameter(layout.initial(generator))
-        start = torch.rand(layout.n_weights, generator=generator)
-        self.rho = nn.Parameter(low + (high - low) * start)
+        rho = math.log(math.expm1(initial_std))  # softplus(rho) is the standard deviation
+        self.rho = nn.Parameter(torch.full((layout.n_weights,), rho))
 
     def draw(self, n_draws: int, generator: torch.Generator) -> torch.Tensor:
         """Independent draws, reparametrised."""
