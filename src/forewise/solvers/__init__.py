@@ -3,7 +3,7 @@
 `auto` has the verbs and `base` the contract. `interior_point` is the general solver, on the
 compiled loops of `kernels`; `closed_form` has the exact special ones, `reference` the trusted
 slow one. `differentiation` makes solutions differentiable, `optimality` checks them against the
-raw data, `diagnosis` proves that there is none.
+raw data, `polishing` corrects those that just miss, `diagnosis` proves that there is none.
 """
 
 from forewise.solvers.auto import AutoSolver, solve, solve_program

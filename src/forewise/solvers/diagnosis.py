@@ -16,16 +16,9 @@ import torch
 
 from forewise.problems.program import ScenarioProgram, apply
 from forewise.solvers.differentiation import Path, TensorPoints
-from forewise.solvers.kernels.batch import Points
 from forewise.solvers.kernels.path import DUAL_RAY, PRIMAL_RAY
-from forewise.solvers.optimality import (
-    largest,
-    length,
-    row_norms,
-    shadow_cost,
-    slope,
-    violation,
-)
+from forewise.solvers.kernels.points import Points
+from forewise.solvers.optimality import evidence, largest, row_norms
 from forewise.solvers.solution import Certificate, Duals, Status
 
 #: A proof is accepted if it is off by no more than this, relative to what it proves.
@@ -148,17 +141,16 @@ def infeasibility(alone: ScenarioProgram, proof: Duals) -> Certificate | None:
         proof.scenario_inequality.clamp_min(0) * kept,
         proof.scenario_equality * kept,
     )
-    value = -shadow_cost(alone, proof)
+    # Without costs, stationarity is just A'λ + E'ν = 0.
+    free = alone.map(lambda name, block: torch.zeros_like(block) if name in "PqDd" else block)
+    zero_u = alone.q.new_zeros(1, alone.n_scenarios, alone.n_recourse)
+    found = evidence(free, torch.zeros_like(alone.q), zero_u, proof)
+    value = -found.shadow
     if not value > 0:
         return None
     proof = Duals(*(getattr(proof, name) / value for name in proof.__match_args__))
-    # Without costs, stationarity is just A'λ + E'ν = 0.
-    free = alone.map(lambda name, block: torch.zeros_like(block) if name in "PqDd" else block)
-    norms = row_norms(alone)
-    zero_u = alone.q.new_zeros(1, alone.n_scenarios, alone.n_recourse)
-    off = slope(free, torch.zeros_like(alone.q), zero_u, proof, norms)
     # A feasible point would have to lie this many times farther out than every row.
-    residual = float(off * length(alone, norms))
+    residual = float(found.slope / value * found.length)
     if not residual <= ACCEPTED_PROOF:
         return None
     return Certificate(Status.INFEASIBLE, residual, multipliers=proof)
@@ -173,21 +165,25 @@ def unboundedness(alone: ScenarioProgram, z: torch.Tensor, u: torch.Tensor) -> C
         return None
     z, u = z / fall, u / fall
     homogeneous = alone.map(lambda name, b: torch.zeros_like(b) if name in "hers" else b)
-    off = violation(homogeneous, z, u, row_norms(alone))
+    none = [torch.zeros_like(b) for b in (alone.h, alone.e, alone.r, alone.s)]
+    lead = alone.n_scenarios
+    multipliers = Duals(none[0], none[1], *(b.expand(1, lead, -1) for b in none[2:]))
+    off = evidence(homogeneous, z, u, multipliers).violation
     cost_size = torch.maximum(largest(alone.q), largest(alone.d))
     # Relative to the cost that falls by one along the ray; and a direction along which the cost
     # bends at all, as its curvature goes, has an end however steeply the cost falls at first.
-    bent = torch.maximum(_bend(alone.P, z), _bend(alone.D, u))
-    residual = float(torch.maximum(off * cost_size, bent))
+    residual = float(torch.maximum(off * cost_size, _bend(alone, z, u)))
     if not residual <= ACCEPTED_PROOF:
         return None
     return Certificate(Status.UNBOUNDED, residual, decision_ray=z, recourse_ray=u)
 
 
-def _bend(curvature: torch.Tensor, ray: torch.Tensor) -> torch.Tensor:
-    """How far a ray is from a direction without curvature, ``(1,)``; relative to both."""
-    size = largest(curvature) * largest(ray)
-    return largest(apply(curvature, ray)) / torch.where(size > 0, size, 1.0)
+def _bend(alone: ScenarioProgram, z: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """How far a ray is from one without curvature, ``(1,)``, relative to both."""
+    bent = torch.maximum(largest(apply(alone.P, z)), largest(apply(alone.D, u)))
+    curvature = torch.maximum(largest(alone.P), largest(alone.D))
+    size = curvature * torch.maximum(largest(z), largest(u))
+    return bent / torch.where(size > 0, size, 1.0)
 
 
 def _point(points: Points, i: int, device: torch.device) -> TensorPoints:

@@ -25,7 +25,8 @@ import numpy as np
 import torch
 
 from forewise.problems.program import BLOCKS, ScenarioProgram, apply
-from forewise.solvers.kernels.batch import PathEnds, Points, solve_adjoints
+from forewise.solvers.kernels.batch import PathEnds, solve_adjoints
+from forewise.solvers.kernels.points import Points
 from forewise.solvers.kernels.workspace import as_arrays
 from forewise.solvers.solution import Duals
 

@@ -18,7 +18,8 @@ from forewise.solvers.diagnosis import diagnose
 from forewise.solvers.differentiation import Path, solve_with_gradients
 from forewise.solvers.kernels.batch import follow_paths
 from forewise.solvers.kernels.workspace import as_arrays
-from forewise.solvers.optimality import ACCEPTED, Residuals, residuals
+from forewise.solvers.optimality import ACCEPTED, Residuals
+from forewise.solvers.polishing import polish_inaccurate
 from forewise.solvers.solution import Certificate, Duals, Solution, Status
 
 
@@ -75,12 +76,19 @@ class InteriorPoint(ProgramSolver):
 
     def _solve_screened(self, program: ScenarioProgram) -> Solution:
         targets = self._gradient_targets(program)
-        z, u, duals, path = solve_with_gradients(program, lambda p: self._follow(p, targets))
-        found = residuals(program, z, u, duals)
+        checked: list[Residuals] = []
+
+        def follow(plain: ScenarioProgram) -> Path:
+            path, found = self._follow(plain, targets)
+            checked.append(found)
+            return path
+
+        z, u, duals, path = solve_with_gradients(program, follow)
+        found = checked[0]
         accepted = (found.worst <= ACCEPTED).tolist()
         status = [Status.OPTIMAL if ok else Status.INACCURATE for ok in accepted]
         failed = [i for i, ok in enumerate(accepted) if not ok]
-        certificates = diagnose(program, path, failed, self._follow) if failed else {}
+        certificates = diagnose(program, path, failed, self._path) if failed else {}
         for i, certificate in certificates.items():
             status[i] = certificate.status
         return _assemble(program, z, u, duals, found, path.iterations, status, certificates)
@@ -94,11 +102,17 @@ class InteriorPoint(ProgramSolver):
         targets = torch.where(curved, 0.0, self.smoothing).to(WORKING_DTYPE)
         return targets.expand(program.n_contexts).contiguous().cpu().numpy()
 
-    def _follow(self, program: ScenarioProgram, targets: np.ndarray | None = None) -> Path:
+    def _path(self, program: ScenarioProgram) -> Path:
+        return self._follow(program, None)[0]
+
+    def _follow(
+        self, program: ScenarioProgram, targets: np.ndarray | None
+    ) -> tuple[Path, Residuals]:
         if targets is None:
             targets = np.zeros(program.n_contexts)
         arrays = as_arrays(program)
-        return Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
+        path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
+        return path, polish_inaccurate(program, path)
 
 
 def _screen(program: ScenarioProgram) -> list[Status | None]:

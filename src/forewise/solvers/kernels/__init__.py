@@ -9,10 +9,16 @@ several. In the order in which they import each other:
     views       looking at memory as an array
     algebra     small dense linear algebra
     workspace   the scratch memory of one context
-    arrow       products, factor and solutions of the arrow-shaped Newton system
+    products    the program's matrices times points
+    elimination the scenarios' own variables, eliminated from the Newton system
+    arrow       factor and solutions of that arrow-shaped system
     loading     how a program gets into the workspace, scaled
+    measuring   how far a point is from the solution, or along a ray
+    stepping    where a path starts, and one step along it
     path        the interior-point loop
+    points      points of a whole batch
     batch       all contexts of a program, on as many threads as torch uses
+    evidence    the optimality conditions, from raw data and by itself
 
 May import from forewise: nothing but problems.
 """

@@ -15,6 +15,7 @@ from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.loading import load
 from forewise.solvers.kernels.path import find_centre, solve_context
+from forewise.solvers.kernels.points import Points
 from forewise.solvers.kernels.workspace import (
     NU,
     NUS,
@@ -36,17 +37,7 @@ Array = np.ndarray
 # to the limit for seven digits, and far enough from it to solve the system accurately.
 _ACTIVE = 1e-9
 _ADJOINT_REFINEMENTS = 4
-
-
-class Points(NamedTuple):
-    """Points of all contexts, in the user's units; scenarios of weight zero hold zeros."""
-
-    z: Array  # (B, n_z)
-    u: Array  # (B, M, n_u)
-    first: Array  # inequality rows of the first stage (B, n_g)
-    scenario: Array  # inequality rows of the scenarios (B, M, n_r)
-    nu: Array  # (B, n_e)
-    nus: Array  # (B, M, n_s)
+_REFINED = 1e-10  # relative correction after which an adjoint is not refined again
 
 
 class Rows(NamedTuple):
@@ -231,13 +222,13 @@ def _adjoint_range(
         ):
             _load_rows(source, b, kept, vector(w, slot, s.g), scenario_rows(w, s, slot, s.r))
         slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
-        inverse_theta, norms = vector(w, at.INVERSE_THETA, s.rows), vector(w, at.NORMS, s.rows)
-        barrier = vector(w, at.BARRIER, s.rows)
+        inverse_theta, unit = vector(w, at.INVERSE_THETA, s.rows), vector(w, at.UNIT, s.rows)
         for a in range(s.rows):
-            active = _ACTIVE * norms[a] * norms[a] / barrier[a]
-            inverse_theta[a] = max(slack[a] / dual[a] / ratio, active)
+            inverse_theta[a] = max(slack[a] / dual[a] / ratio, _ACTIVE * unit[a])
         factor(w, s)
         solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
         for _ in range(_ADJOINT_REFINEMENTS):
-            refine(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
+            change = refine(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
+            if change <= _REFINED:
+                break
         _unload_point(w, s, b, kept, at.STEP, 1.0, 1.0 / ratio, out)

@@ -2,7 +2,8 @@
 
 Lengths are divided by a power of two near the largest distance from the origin to a row's
 boundary (but no more than 16 times the geometric mean: a bound that is far away on purpose says
-little), costs by one near the largest cost coefficient. Powers of two, so that scaling rounds
+little), or near where the quadratic cost outweighs the linear one if all rows pass through the
+origin; costs by one near the largest cost coefficient. Powers of two, so that scaling rounds
 nothing and does not change under small changes of the data.
 """
 
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import copy, largest
+from forewise.solvers.kernels.algebra import copy, fill, largest
 from forewise.solvers.kernels.arrow import DENSE_FLOOR, DIAGONAL_FLOOR
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.workspace import (
@@ -23,6 +24,7 @@ from forewise.solvers.kernels.workspace import (
     coupling_block,
     cube,
     matrix,
+    recourse_variables,
     scenario_rows,
     vector,
 )
@@ -57,20 +59,28 @@ def power_of_two(size: float) -> float:
 @compiled
 def put_block(block: Array, kept: Array, out: Array) -> None:
     """Copy ``(M | 1, rows, columns)`` to ``(rows, columns, kept | 1)``, scenarios last."""
-    for m in range(out.shape[2]):
-        source = part_of(block, kept[m])
-        for i in range(out.shape[0]):
-            for c in range(out.shape[1]):
-                out[i, c, m] = source[i, c]
+    shared = block.shape[0] == 1
+    for i in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            for m in range(out.shape[2]):
+                out[i, c, m] = block[0 if shared else kept[m], i, c]
 
 
 @compiled
 def put_vectors(block: Array, kept: Array, out: Array) -> None:
     """Copy ``(M | 1, rows)`` to ``(rows, kept)``, scenarios last."""
-    for m in range(out.shape[1]):
-        source = part_of(block, kept[m])
-        for i in range(out.shape[0]):
-            out[i, m] = source[i]
+    shared = block.shape[0] == 1
+    for i in range(out.shape[0]):
+        for m in range(out.shape[1]):
+            out[i, m] = block[0 if shared else kept[m], i]
+
+
+@compiled
+def put_entries(block: Array, kept: Array, i: int, c: int, out: Array) -> None:
+    """Copy one entry of ``(M | 1, rows, columns)`` to ``(kept,)``."""
+    shared = block.shape[0] == 1
+    for m in range(out.shape[0]):
+        out[m] = block[0 if shared else kept[m], i, c]
 
 
 @compiled
@@ -78,9 +88,13 @@ def raise_to_rows(norms: Array, block: Array) -> None:
     """norms := max(norms, largest entry of each row), ``(rows, M)`` and ``(rows, n, M | 1)``."""
     for i in range(block.shape[0]):
         for c in range(block.shape[1]):
-            for m in range(norms.shape[1]):
-                entry = abs(block[i, c, m if block.shape[2] > 1 else 0])
-                norms[i, m] = max(norms[i, m], entry)
+            if block.shape[2] == 1:
+                entry = abs(block[i, c, 0])
+                for m in range(norms.shape[1]):
+                    norms[i, m] = max(norms[i, m], entry)
+            else:
+                for m in range(norms.shape[1]):
+                    norms[i, m] = max(norms[i, m], abs(block[i, c, m]))
 
 
 class Distances(NamedTuple):
@@ -128,6 +142,7 @@ def load(p: ProgramArrays, w: Work, b: int) -> tuple[Sizes, Units]:
 @compiled
 def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float:
     """Load the constraints; returns the unit of length, already applied."""
+    column = recourse_variables(w, s)
     copy(matrix(w, at.G, s.g, s.n), part_of(p.G, b), 1.0)
     copy(matrix(w, at.E, s.e, s.n), part_of(p.E, b), 1.0)
     copy(vector(w, at.BOUND, s.g), part_of(p.h, b), 1.0)
@@ -148,10 +163,11 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     if w.diagonal:
         coefficient = matrix(w, at.W, s.r, s.M)
         for a in range(s.r):
-            for m in range(s.M):
-                entry = part_of(W, kept[m])[a, w.column[a]] if w.column[a] >= 0 else 0.0
-                coefficient[a, m] = entry
-                scenario[a, m] = max(scenario[a, m], abs(entry))
+            if column[a] >= 0:
+                put_entries(W, kept, a, column[a], coefficient[a])
+            else:
+                fill(coefficient[a], 0.0)
+        raise_to_rows(scenario, coefficient.reshape((s.r, 1, s.M)))
     else:
         put_block(W, kept, cube(w, at.W, s.r, s.k, s.M))
         raise_to_rows(scenario, cube(w, at.W, s.r, s.k, s.M))
@@ -168,10 +184,21 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     raise_to_rows(equals, cube(w, at.V, s.s, s.k, s.M))
     flat = vector(w, at.ERROR + at.NUS, s.s * s.M)
     far = add_distances(far, vector(w, at.EQUALS, s.s * s.M), flat)
-    length = power_of_two(min(far.largest, _FAR * np.exp(far.logs / max(far.number, 1))))
+    if far.number > 0:
+        length = power_of_two(min(far.largest, _FAR * np.exp(far.logs / far.number)))
+    else:
+        length = power_of_two(bend(p, b))
     for slot, size in ((at.BOUND, s.rows), (at.EQUAL, s.e), (at.EQUALS, s.s * s.M)):
         copy(vector(w, slot, size), vector(w, slot, size), 1.0 / length)
     return length
+
+
+@compiled
+def bend(p: ProgramArrays, b: int) -> float:
+    """The distance at which the quadratic cost outweighs the linear one; 0 where it never does."""
+    curvature = max(largest(part_of(p.P, b)), largest(part_of(p.D, b)))
+    linear = max(largest(part_of(p.q, b)), largest(part_of(p.d, b)))
+    return linear / curvature if curvature > 0.0 else 0.0
 
 
 @compiled
@@ -191,9 +218,9 @@ def load_costs(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array, length:
     if w.diagonal:
         diagonal = matrix(w, at.D, s.k, s.M)
         for v in range(s.k):
+            put_entries(D, kept, v, v, diagonal[v])
             for m in range(s.M):
-                entry = part_of(D, kept[m])[v, v]
-                diagonal[v, m] = weight[m] * entry * length / cost
+                diagonal[v, m] *= weight[m] * length / cost
     else:
         dense = cube(w, at.D, s.k, s.k, s.M)
         put_block(D, kept, dense)
@@ -206,7 +233,7 @@ def load_costs(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array, length:
 
 @compiled
 def load_barrier(w: Work, s: Sizes) -> None:
-    """Weights of the rows in the barrier."""
+    """Weights of the rows in the barrier, and the units that follow from them and the norms."""
     barrier, weight = vector(w, at.BARRIER, s.rows), vector(w, at.WEIGHT, s.M)
     for a in range(s.g):
         barrier[a] = 1.0
@@ -214,3 +241,8 @@ def load_barrier(w: Work, s: Sizes) -> None:
     for a in range(s.r):
         for m in range(s.M):
             scenario[a, m] = BARRIER_SHARE * max(weight[m], _SMALLEST_WEIGHT)
+    norms, inverse = vector(w, at.NORMS, s.rows), vector(w, at.INVERSE_NORMS, s.rows)
+    unit = vector(w, at.UNIT, s.rows)
+    for a in range(s.rows):
+        inverse[a] = 1.0 / norms[a]
+        unit[a] = norms[a] * norms[a] / barrier[a]

@@ -16,8 +16,8 @@ from numba.np.arrayobj import populate_array
 
 @intrinsic  # type: ignore[untyped-decorator]
 def look(typing_context: Any, buffer: Any, start: Any, shape: Any) -> Any:
-    """The array of a shape (a tuple) that begins at `start` of a contiguous float64 buffer."""
-    view_type = types.Array(types.float64, shape.count, "C")
+    """The array of a shape (a tuple) that begins at `start` of a contiguous 8-byte array."""
+    view_type = types.Array(buffer.dtype, shape.count, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         source = context.make_array(signature.args[0])(context, builder, arguments[0])

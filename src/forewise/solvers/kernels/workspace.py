@@ -28,14 +28,19 @@ Z, U, ROWS, NU, NUS = range(5)
 # what refinement needs.
 POINT, BEST, FIRST, EARLY, RIGHT, CORRECTED, STEP, ERROR, CORRECTION = range(0, 45, 5)
 # The scaled program.
-P, G, E, D, T, W, F, V, Q, COST, BOUND, EQUAL, EQUALS, WEIGHT, NORMS, BARRIER = range(45, 61)
-# The rest of the iterate, and products of directions with A.
-SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK = range(61, 65)
-AX, STEP_AX, CORRECTION_AX, CHANGE = range(65, 69)
+P, G, E, D, T, W, F, V, Q, COST, BOUND, EQUAL, EQUALS, WEIGHT = range(45, 59)
+# Of every row: its largest coefficient, one over that, its weight ω in the barrier, and
+# norm²/ω, the unit of its Θ⁻¹.
+NORMS, INVERSE_NORMS, BARRIER, UNIT = range(59, 63)
+# The rest of the iterate, with reciprocals (divisions are slow), and products with A.
+SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK, INVERSE_SLACK, INVERSE_DUAL = range(63, 69)
+AX, STEP_AX, CORRECTION_AX, CHANGE = range(69, 73)
 # The factored system.
-INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(69, 75)
-H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(75, 87)
-N_SLOTS = 87
+INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(73, 79)
+H, KAPPA, COUPLING, X, Y, ROW, SCALED, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(79, 92)
+N_SLOTS = 92
+# The structure of the batch, in `Work.layout`.
+COLUMN, SPAN_G, SPAN_P = range(92, 95)
 
 
 class Sizes(NamedTuple):
@@ -53,12 +58,17 @@ class Sizes(NamedTuple):
 
 
 class Work(NamedTuple):
-    """One context's scratch memory, and the structure of its batch."""
+    """One context's scratch memory, and the structure of its batch.
+
+    Every kernel gets it by value: hence one array of whole numbers for all that is known of the
+    structure, `layout`. It begins with where each slot of the buffer begins, and of the structure:
+    the recourse variable of each scenario row, −1 if it has none (where `diagonal`), and the
+    spans of the rows of G and of P (first and last column, exclusive, that is not zero).
+    """
 
     buffer: Array
-    start: Array  # where each slot begins
+    layout: Array
     diagonal: bool  # whether the scenarios' own Newton blocks are diagonal, whatever Θ is
-    column: Array  # then, the recourse variable of each scenario row, −1 if it has none
     shared_T: bool  # whether the scenarios of a context share T
 
 
@@ -103,9 +113,10 @@ def make_work(p: ProgramArrays) -> Work:
     for point in (POINT, BEST, FIRST, EARLY, RIGHT, CORRECTED, STEP, ERROR, CORRECTION):
         parts = {Z: (n,), U: (k, M), ROWS: (rows,), NU: (e,), NUS: (s, M)}
         shapes |= {point + part: shape for part, shape in parts.items()}
-    flat = (BOUND, NORMS, BARRIER, AX, STEP_AX, CORRECTION_AX, CHANGE, INVERSE_THETA, THETA)
-    slacks = (SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK)
-    shapes |= dict.fromkeys((*flat, *slacks), (rows,))
+    flat = (BOUND, NORMS, INVERSE_NORMS, BARRIER, UNIT, INVERSE_THETA, THETA)
+    slacks = (SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK, INVERSE_SLACK, INVERSE_DUAL)
+    products = (AX, STEP_AX, CORRECTION_AX, CHANGE)
+    shapes |= dict.fromkeys((*flat, *slacks, *products), (rows,))
     shapes |= {
         **{P: (n, n), G: (g, n), E: (e, n), Q: (n,), COST: (k, M), EQUAL: (e,), EQUALS: (s, M)},
         **{T: (t, n, 1 if shared_T else M), F: (s, n, M), V: (s, k, M), WEIGHT: (M,)},
@@ -113,12 +124,16 @@ def make_work(p: ProgramArrays) -> Work:
         **{L: (n, n), SCALE: (max(n, e),), BRIDGE_E: (n, e), N_E: (e, e)},
         **{H: (k, M) if diagonal else (k, k, M), KAPPA: (t, M), COUPLING: (t, M), TZ: (t, M)},
         **dict.fromkeys((X, Y), (0,) if diagonal else (k, n, M)),
-        **{ROW: (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
+        **{ROW: (n, M), SCALED: (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
         **{PULL: (s, n, M), SCRATCH: (M,), FLOOR: (1,)},
     }
     sizes = [math.prod(shapes[slot]) for slot in range(N_SLOTS)]
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Work(np.zeros(start[-1]), start, diagonal, column, shared_T)
+    start = np.cumsum([0, *sizes])
+    structure = (column, _spans(p.G), _spans(p.P))
+    first = N_SLOTS + len(structure)
+    begin = first + np.cumsum([0, *(part.size for part in structure[:-1])])
+    layout = np.concatenate([start[:-1], begin, *(part.reshape(-1) for part in structure)])
+    return Work(np.zeros(start[-1]), layout.astype(np.int64), diagonal, shared_T)
 
 
 def _structure(p: ProgramArrays) -> tuple[bool, Array]:
@@ -139,28 +154,49 @@ def _structure(p: ProgramArrays) -> tuple[bool, Array]:
     return diagonal, column
 
 
+def _spans(block: Array) -> Array:
+    """The columns outside which each row of ``(B | 1, rows, columns)`` is zero in all contexts."""
+    pattern = (block != 0).any(0)
+    columns = np.arange(pattern.shape[1])
+    first = np.where(pattern, columns, pattern.shape[1]).min(1, initial=pattern.shape[1])
+    end = np.where(pattern, columns + 1, 0).max(1, initial=0)
+    return np.stack([np.minimum(first, end), end], axis=1).astype(np.int64)
+
+
 @compiled
 def vector(w: Work, slot: int, a: int) -> Array:
     """A slot as a vector."""
-    return look(w.buffer, w.start[slot], (a,))
+    return look(w.buffer, w.layout[slot], (a,))
 
 
 @compiled
 def matrix(w: Work, slot: int, a: int, b: int) -> Array:
     """A slot as a matrix."""
-    return look(w.buffer, w.start[slot], (a, b))
+    return look(w.buffer, w.layout[slot], (a, b))
 
 
 @compiled
 def cube(w: Work, slot: int, a: int, b: int, c: int) -> Array:
     """A slot as a block of all scenarios."""
-    return look(w.buffer, w.start[slot], (a, b, c))
+    return look(w.buffer, w.layout[slot], (a, b, c))
+
+
+@compiled
+def recourse_variables(w: Work, s: Sizes) -> Array:
+    """The recourse variable of each scenario row, −1 if it has none, ``(r,)``."""
+    return look(w.layout, w.layout[COLUMN], (s.r,))
+
+
+@compiled
+def spans(w: Work, slot: int, rows: int) -> Array:
+    """The spans of the rows of G or P, ``(rows, 2)``."""
+    return look(w.layout, w.layout[slot], (rows, 2))
 
 
 @compiled
 def scenario_rows(w: Work, s: Sizes, slot: int, count: int) -> Array:
     """The first `count` scenario rows of a flat vector of rows, ``(count, M)``."""
-    return look(w.buffer, w.start[slot] + s.g, (count, s.M))
+    return look(w.buffer, w.layout[slot] + s.g, (count, s.M))
 
 
 @compiled

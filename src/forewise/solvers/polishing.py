@@ -1,0 +1,140 @@
+"""A last correction of the few contexts whose path ended just short of their solution.
+
+Where rows have neither slack nor multiplier, or constraints leave no interior, a path loses its
+last digits to rounding. From a point that near, it can be told which rows are active: they become
+equations, the multipliers of the others zero, and the smallest correction that solves the linear
+system left is taken. Rows that turn out wrong change sides, and the system is solved again.
+
+It is dense and slow, for one context in some thousands. A correction is kept only where the
+residuals recomputed from the raw data accept it.
+
+May import: problems, `solution`, `optimality`, `extensive`, `differentiation` for `Path`,
+`kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from forewise.problems.program import ScenarioProgram
+from forewise.solvers.differentiation import Path
+from forewise.solvers.extensive import ExtensiveForm, extensive_form
+from forewise.solvers.kernels.batch import PathEnds
+from forewise.solvers.kernels.path import STALLED
+from forewise.solvers.kernels.points import Points
+from forewise.solvers.optimality import ACCEPTED, Residuals, residuals
+from forewise.solvers.solution import Duals
+
+Array = np.ndarray
+
+_NEAR = 1e-2  # worst residual from which the active rows can be told
+_LARGEST = 1500  # unknowns of a dense system that is still worth solving
+_ROUNDS = 10  # of rows changing sides
+_DEPENDENT = 1e-11  # relative singular value below which equations say the same
+_SMALLEST_MULTIPLIER = 1e-30  # as good as zero, and gradients can divide by it
+
+
+class _Point(NamedTuple):
+    """A point of an extensive form."""
+
+    x: Array
+    multipliers: Array  # of A x ≤ b
+    nu: Array  # of E x = e
+
+
+@torch.no_grad()
+def polish_inaccurate(program: ScenarioProgram, path: Path) -> Residuals:
+    """Correct, in place, the solutions that are nearly accurate; returns all residuals."""
+    found = _residuals(program, path.solutions.points)
+    for i in (found.worst > ACCEPTED).nonzero().flatten().tolist():
+        if path.ended[i] > STALLED or not found.worst[i] <= _NEAR:
+            continue
+        form = extensive_form(program, i)
+        if form.P.shape[0] + form.A.shape[0] + form.E.shape[0] > _LARGEST:
+            continue
+        ends = PathEnds(
+            Points(*(part[i : i + 1].copy() for part in path.solutions.points)),
+            type(path.solutions.slack)(*(part[i : i + 1].copy() for part in path.solutions.slack)),
+        )
+        _unload(form, _corrected(form, _load(form, ends.points)), ends)
+        better = _residuals(program.take(torch.tensor([i])), ends.points)
+        if float(better.worst) <= ACCEPTED:
+            for name in ("primal", "dual", "gap"):
+                getattr(found, name)[i] = getattr(better, name)[0]
+            _put(path, i, ends)
+    return found
+
+
+def _residuals(program: ScenarioProgram, points: Points) -> Residuals:
+    device = program.weights.device
+    z, u, first, scenario, nu, nus = (torch.from_numpy(part).to(device) for part in points)
+    return residuals(program, z, u, Duals(first, nu, scenario, nus))
+
+
+def _corrected(form: ExtensiveForm, point: _Point) -> _Point:
+    """The solution whose active rows are those of a nearby point."""
+    H, A, E = form.P.toarray(), form.A.toarray(), form.E.toarray()
+    x, multipliers, nu = point
+    norms = np.abs(A).max(1, initial=0.0)
+    norms[norms == 0.0] = 1.0
+    size, cost = max(np.abs(x).max(initial=0.0), 1e-9), max(np.abs(form.q).max(initial=0.0), 1e-9)
+    slack = (form.b - A @ x) / norms
+    active = slack / size < multipliers * norms / cost
+    for _ in range(_ROUNDS):
+        rows, on = A[active], np.where(active, multipliers, 0.0)
+        zero = np.zeros((rows.shape[0] + E.shape[0],) * 2)
+        both = np.concatenate([rows, E])
+        system = np.block([[H, both.T], [both, zero]])
+        slope = H @ x + form.q + A.T @ on + E.T @ nu
+        off = np.concatenate([slope, rows @ x - form.b[active], E @ x - form.e])
+        step = np.linalg.lstsq(system, -off, rcond=_DEPENDENT)[0]
+        n, m = len(x), len(x) + rows.shape[0]
+        x, nu = x + step[:n], nu + step[m:]
+        multipliers = on.copy()
+        multipliers[active] += step[n:m]
+        slack = (form.b - A @ x) / norms
+        wrong = active & (multipliers * norms < -ACCEPTED * 1e-2 * cost)
+        violated = ~active & (slack < -ACCEPTED * 1e-2 * size)
+        small = np.abs(off[:n]).max(initial=0.0) <= ACCEPTED * 1e-4 * cost
+        if small and not wrong.any() and not violated.any():
+            break
+        active = (active & ~wrong) | violated
+    return _Point(x, multipliers, nu)
+
+
+def _load(form: ExtensiveForm, points: Points) -> _Point:
+    kept = form.kept
+    return _Point(
+        np.concatenate([points.z[0], points.u[0, kept].ravel()]),
+        np.concatenate([points.first[0], points.scenario[0, kept].ravel()]),
+        np.concatenate([points.nu[0], points.nus[0, kept].ravel()]),
+    )
+
+
+def _unload(form: ExtensiveForm, point: _Point, ends: PathEnds) -> None:
+    """Write a point of the extensive form to that of a single context."""
+    multipliers = np.maximum(point.multipliers, _SMALLEST_MULTIPLIER)
+    slack = np.maximum(form.b - form.A @ point.x, 0.0)
+    for values, first, scenario in (
+        (point.x, ends.points.z, ends.points.u),
+        (multipliers, ends.points.first, ends.points.scenario),
+        (point.nu, ends.points.nu, ends.points.nus),
+        (slack, ends.slack.first, ends.slack.scenario),
+    ):
+        first[0] = values[: first.shape[1]]
+        scenario[0, form.kept] = values[first.shape[1] :].reshape(len(form.kept), -1)
+
+
+def _put(path: Path, i: int, ends: PathEnds) -> None:
+    """Replace a context's solution, and where it is differentiated if that is the solution."""
+    places = [path.solutions]
+    if np.array_equal(path.gradient_points.points.z[i], path.solutions.points.z[i]):
+        places.append(path.gradient_points)
+    for place in places:
+        for old, new in zip(
+            (*place.points, *place.slack), (*ends.points, *ends.slack), strict=True
+        ):
+            old[i] = new[0]
