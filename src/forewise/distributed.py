@@ -1,0 +1,291 @@
+"""WHERE work is done: in this process, in others beside it, or on a cluster.
+
+One contract, `Map`, and three of it. Whoever has many independent things to compute takes a map
+as an argument; nothing below knows of it. A function and its tasks must be importable and
+picklable, tasks should take a second or more, and what a task computes should not depend on where
+it runs. May import: exceptions. To add one: a frozen dataclass with the two methods below.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[import-untyped]
+
+from forewise.exceptions import ForewiseError, InvalidInputError, MissingDependencyError
+
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
+
+#: Times that a task is tried before its worker's death is taken to be its fault.
+_ATTEMPTS = 5
+_WATCH_SECONDS = 0.5  # between looks of a worker at its driver
+#: Whether Ray listens on the network; named after systems where it does not by default.
+_RAY_ON_NETWORK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+_LOOPBACK = "127.0.0.1"
+#: One thread each: workers share the cores, and the last digits depend on the number of threads.
+ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")
+}
+
+
+class WorkerLostError(ForewiseError, RuntimeError):
+    """Workers died again and again while computing the same task."""
+
+
+class Map(ABC):
+    """Applies a function to tasks, wherever that is."""
+
+    @property
+    @abstractmethod
+    def jobs(self) -> int:
+        """Number of tasks that are computed at the same time."""
+
+    @abstractmethod
+    def imap_unordered(
+        self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
+    ) -> Iterator[ResultT]:
+        """Results as they come, in any order.
+
+        A task is taken from `tasks` when somebody is free to compute it and not before, in the
+        caller's own thread. Tasks of a worker that died are computed again by another. An
+        exception of the function ends it all; so does closing the iterator, and no worker is
+        left behind then.
+        """
+
+
+@dataclass(frozen=True)
+class SerialMap(Map):
+    """One task after the other, here. Prefer it to find errors, and for a few short tasks."""
+
+    @property
+    def jobs(self) -> int:
+        """One."""
+        return 1
+
+    def imap_unordered(
+        self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
+    ) -> Iterator[ResultT]:
+        """Results in the order of the tasks."""
+        for task in tasks:
+            yield function(task)
+
+
+@dataclass(frozen=True)
+class ProcessMap(Map):
+    """Processes on this computer, one thread each.
+
+    Prefer it wherever one computer is enough.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of processes.
+    """
+
+    n_jobs: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_jobs, int) or isinstance(self.n_jobs, bool) or self.n_jobs < 1:
+            raise InvalidInputError(
+                f"n_jobs must be a whole number of at least 1, but is {self.n_jobs!r}"
+            )
+
+    @property
+    def jobs(self) -> int:
+        """Number of processes."""
+        return self.n_jobs
+
+    def imap_unordered(
+        self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
+    ) -> Iterator[ResultT]:
+        """Results as they come; the pool is started again when one of its processes dies."""
+        todo = ((task, 1) for task in tasks)
+        again: list[tuple[TaskT, int]] = []  # tasks whose worker died, and which attempt is next
+        running: dict[Future[ResultT], tuple[TaskT, int]] = {}
+        pool = _process_pool(self.n_jobs)
+        try:
+            while True:
+                while len(running) < self.n_jobs:
+                    entry = again.pop() if again else next(todo, None)
+                    if entry is None:
+                        break
+                    running[pool.submit(function, entry[0])] = entry
+                if not running:
+                    return
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                broken = False
+                for future in finished:
+                    try:
+                        result = future.result()
+                    except BrokenExecutor:
+                        broken = True  # its task stays in `running`, with all the others
+                    else:
+                        del running[future]
+                        yield result
+                if broken:
+                    again = [_next_attempt(*entry) for entry in running.values()]
+                    running.clear()
+                    _end(pool)
+                    pool = _process_pool(self.n_jobs)
+        finally:
+            _end(pool)
+
+
+@dataclass(frozen=True)
+class RayMap(Map):
+    """Workers of a Ray cluster, one processor each. Needs the extra ``forewise[ray]``.
+
+    Prefer it where one computer is not enough. Without an address, a private cluster is started
+    on this computer, reachable from this computer only, and stopped at the end; no dashboard is
+    started in either case.
+
+    Parameters
+    ----------
+    address : str, optional
+        ``"auto"`` for the cluster that this computer belongs to, or the address of one.
+    n_jobs : int, optional
+        Tasks at the same time; by default as many as the cluster has processors.
+    """
+
+    address: str | None = None
+    n_jobs: int | None = None
+
+    @property
+    def jobs(self) -> int:
+        """`n_jobs`, or the processors of this computer until the cluster is known."""
+        return self.n_jobs or os.cpu_count() or 1
+
+    def imap_unordered(
+        self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
+    ) -> Iterator[ResultT]:
+        """Results as they come; Ray starts a task again when its worker dies."""
+        ray = _ray(local=self.address is None)
+        started_here = not ray.is_initialized()
+        if started_here:
+            self._start(ray)
+        try:
+            width = self.n_jobs or int(ray.cluster_resources().get("CPU", 1))
+            remote = ray.remote(
+                num_cpus=1,
+                max_retries=_ATTEMPTS - 1,
+                runtime_env={"env_vars": ONE_THREAD},
+            )(_quietly)
+            shared = ray.put(function)
+            todo = iter(tasks)
+            running: dict[Any, TaskT] = {}
+            while True:
+                while len(running) < width:
+                    try:
+                        task = next(todo)
+                    except StopIteration:
+                        break
+                    running[remote.remote(shared, task)] = task
+                if not running:
+                    return
+                (first, *_), _ = ray.wait(list(running), num_returns=1)
+                task = running.pop(first)
+                try:
+                    result = ray.get(first)
+                except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
+                    raise _lost(task) from error
+                yield result
+        finally:
+            if started_here:
+                ray.shutdown()
+
+    def _start(self, ray: Any) -> None:
+        where = "started here" if self.address is None else f"reached at {self.address!r}"
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if self.address is None:
+            options |= {"include_dashboard": False, "num_cpus": self.jobs}
+        try:
+            ray.init(address=self.address or "local", **options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ForewiseError(f"no Ray cluster could be {where}: {error}") from error
+        if self.address is None and ray.util.get_node_ip_address() != _LOOPBACK:
+            ray.shutdown()
+            raise ForewiseError(
+                "a Ray cluster started here would listen on the network: Ray was imported before "
+                f"it could be told not to. Set {_RAY_ON_NETWORK}=0 before Python starts, or start "
+                "a cluster yourself and pass its address"
+            )
+
+
+def _quietly(function: Callable[[TaskT], ResultT], task: TaskT) -> ResultT:
+    _settle_worker()
+    return function(task)
+
+
+def _settle_worker() -> None:
+    """What a worker does first: Ctrl-C is the driver's to handle, and one thread is enough."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def _settle_process() -> None:
+    """What a process of a pool does first: as any worker, and it does not outlive its driver."""
+    _settle_worker()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(driver: int) -> None:
+    """End this process when the driver is gone: a driver that was killed cannot say so."""
+    while os.getppid() == driver:
+        time.sleep(_WATCH_SECONDS)
+    os._exit(1)
+
+
+def _process_pool(n_jobs: int) -> Any:
+    # The pool of joblib: unlike the standard one it starts clean processes, and takes functions
+    # that were defined in a notebook.
+    return ProcessPoolExecutor(n_jobs, initializer=_settle_process, env=ONE_THREAD)
+
+
+def _end(pool: Any) -> None:
+    """Stop a pool's processes at once, whatever they are doing."""
+    pool.shutdown(wait=True, kill_workers=True)
+
+
+def _next_attempt(task: TaskT, attempt: int) -> tuple[TaskT, int]:
+    if attempt == _ATTEMPTS:
+        raise _lost(task)
+    return task, attempt + 1
+
+
+def _lost(task: object) -> WorkerLostError:
+    name = getattr(task, "name", None) or repr(task)[:200]
+    return WorkerLostError(
+        f"{_ATTEMPTS} workers died while computing {name}: were they killed, or did memory run "
+        "out? Try fewer at a time; everything that was finished before is kept"
+    )
+
+
+def _ray(*, local: bool) -> Any:
+    """Ray; told to keep to the loopback interface, which it wants to know when imported."""
+    before = os.environ.get(_RAY_ON_NETWORK)
+    if local:
+        os.environ[_RAY_ON_NETWORK] = "0"
+    try:
+        import ray
+        import ray.exceptions
+        import ray.util
+    except ImportError as error:
+        raise MissingDependencyError(
+            "RayMap needs Ray, which is not installed: pip install 'forewise[ray]'"
+        ) from error
+    finally:
+        # Later imports of Ray do nothing; children that are not Ray's should not see it.
+        if local and before is None:
+            del os.environ[_RAY_ON_NETWORK]
+    return ray

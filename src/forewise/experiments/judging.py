@@ -1,0 +1,170 @@
+"""What decisions are measured with: regrets, the oracle, forecasts, and feasibility.
+
+May import: exceptions, scenarios, problems, datasets, metrics, and its siblings `kinds`, `schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from forewise.datasets import Split
+from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.experiments.kinds import DATASETS, PROBLEM_NUMBERS, PROBLEMS, SOLVERS
+from forewise.experiments.schema import DatasetTable, OracleTable, ProblemTable
+from forewise.metrics import crps, expected_regret, interval_coverage, oracle_decision
+from forewise.metrics.evaluation import informed_optimum
+from forewise.problems import Problem
+from forewise.scenarios import Scenarios
+
+#: A row of the constraints may be missed by this share of its own size.
+_TOLERANCE = 1e-6
+
+
+class InfeasibleDecisionError(ForewiseError, ValueError):
+    """A decision violates the problem's constraints; it must not be scored."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the runs of one seed share: data, problem, and what is needed to judge decisions."""
+
+    dataset: DatasetTable
+    problem: ProblemTable
+    oracle: OracleTable | None
+    seed: int
+    n_train: int
+    solver: str = "auto"
+    data_dir: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Court:
+    """The data and the problem of a setting, and the oracle's decisions on the test rows.
+
+    `true_scenarios`, `oracle` and `few_oracle` are None where the distribution is not known.
+    """
+
+    split: Split
+    problem: Problem
+    informed_cost: torch.Tensor  # (n_contexts,) of deciding with the outcome known
+    true_scenarios: Scenarios | None
+    oracle: torch.Tensor | None
+    few_oracle: torch.Tensor | None
+
+    def figures(
+        self, decision: np.ndarray, scenarios: Scenarios | None, metrics: Iterable[str]
+    ) -> dict[str, float]:
+        """The metrics of decisions (n_contexts, n_decisions) on the test rows.
+
+        Raises an `InfeasibleDecisionError` rather than score what violates a constraint.
+        """
+        chosen = torch.from_numpy(decision)
+        outcome = torch.from_numpy(self.split.test.y)
+        self._require_feasible(chosen, outcome)
+        cost = self.problem.cost(chosen, outcome)
+        return {
+            metric: self._figure(metric, chosen, outcome, cost, scenarios) for metric in metrics
+        }
+
+    def _figure(
+        self,
+        metric: str,
+        decision: torch.Tensor,
+        outcome: torch.Tensor,
+        cost: torch.Tensor,
+        scenarios: Scenarios | None,
+    ) -> float:
+        if metric == "cost":
+            return cost.mean().item()
+        if metric == "R":
+            return (cost - self.informed_cost).mean().item()
+        if metric in ("FR", "FR32"):
+            oracle = self.oracle if metric == "FR" else self.few_oracle
+            assert oracle is not None
+            return (cost - self.problem.cost(oracle, outcome)).mean().item()
+        if metric == "EFR":
+            assert self.true_scenarios is not None
+            return expected_regret(self.problem, decision, self.true_scenarios, oracle=self.oracle)
+        assert scenarios is not None
+        if metric == "CRPS":
+            return crps(scenarios, outcome).mean().item()
+        return interval_coverage(scenarios, outcome, 0.9).mean().item()
+
+    def _require_feasible(self, decision: torch.Tensor, outcome: torch.Tensor) -> None:
+        missed = violations(self.problem, decision, outcome)
+        bad = ~(missed <= _TOLERANCE)
+        if bad.any():
+            first = int(bad.nonzero()[0])
+            raise InfeasibleDecisionError(
+                f"{int(bad.sum())} of {len(bad)} decisions violate a constraint: test row {first} "
+                f"by {missed[first].item():.3g} of the constraint's size"
+            )
+
+
+def violations(problem: Problem, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+    """Largest violation of a first-stage row, relative to the row's size, (n_contexts,).
+
+    NaN where the decision is. Rows that bind variables beside the decision are not looked at.
+    """
+    program = problem.program(Scenarios(outcome[:1, None]))
+    n_decisions = decision.shape[1]
+    worst = torch.zeros(len(decision), dtype=decision.dtype)
+    for matrix, right, equality in ((program.G, program.h, False), (program.E, program.e, True)):
+        rows = (matrix[0, :, n_decisions:] == 0).all(1)
+        left = decision @ matrix[0, rows, :n_decisions].mT
+        excess = left - right[0, rows]
+        size = 1 + right[0, rows].abs() + decision.abs() @ matrix[0, rows, :n_decisions].abs().mT
+        missed = (excess.abs() if equality else excess.clamp_min(0)) / size
+        if missed.shape[1]:
+            worst = torch.maximum(worst, missed.amax(1))
+    return torch.where(decision.isfinite().all(1), worst, torch.nan)
+
+
+def load_split(setting: Setting) -> Split:
+    """The data of a setting."""
+    table = setting.dataset
+    split = DATASETS[table.name](setting.seed, setting.n_train, table.n_assets, setting.data_dir)
+    if split.train.n_contexts != setting.n_train:
+        raise InvalidInputError(
+            f"n_train must be at most the {split.train.n_contexts} training rows of "
+            f"{table.name}, but is {setting.n_train}"
+        )
+    return Split(split.train, split.validation[: table.n_validation], split.test[: table.n_test])
+
+
+# The runs of one seed follow each other: whoever computes them needs one court at a time, and
+# the oracle is dearer than many a fit.
+@lru_cache(maxsize=1)
+def hold_court(setting: Setting) -> Court:
+    """Data, problem and oracle of a setting; the last one is remembered."""
+    split = load_split(setting)
+    numbers = setting.problem.model_dump(exclude={"name"}, exclude_none=True)
+    extra = set(numbers) - PROBLEM_NUMBERS[setting.problem.name]
+    if extra:
+        raise InvalidInputError(
+            f"problem {setting.problem.name} has no {', '.join(sorted(extra))} to set"
+        )
+    problem = PROBLEMS[setting.problem.name](split, **numbers)
+    outcome = torch.from_numpy(split.test.y)
+    informed = informed_optimum(problem, outcome, None).cost
+    if setting.oracle is None:
+        return Court(split, problem, informed, None, None, None)
+    solver = SOLVERS[setting.solver]
+    draws, few = (
+        split.test.true_scenarios(count, np.random.default_rng([setting.seed, count]))
+        for count in (setting.oracle.draws, setting.oracle.few_draws)
+    )
+    return Court(
+        split,
+        problem,
+        informed,
+        draws,
+        oracle_decision(problem, draws, solver),
+        oracle_decision(problem, few, solver),
+    )

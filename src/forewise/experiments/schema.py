@@ -1,0 +1,160 @@
+"""What a settings file may say: experiments, methods, and the paper's own figures.
+
+A file is TOML with two kinds of tables, ``[methods.NAME]`` and ``[experiments.NAME]``; the classes
+below are their keys. May import: exceptions, learners, predictors (for the names of settings), and
+its sibling `kinds`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
+
+from forewise.experiments.kinds import DATASETS, METRICS, PROBLEMS, SOLVERS
+
+Count = Annotated[StrictInt, Field(ge=1)]
+#: M_train and M.
+Pair = tuple[Count, Count]
+#: A table of settings that another layer checks when it is used.
+Free = dict[str, Any]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DatasetTable(_Table):
+    """Which data: `name`, and how many rows to validate and test on if not the paper's."""
+
+    name: str
+    n_assets: Count | None = None
+    n_validation: Count | None = None
+    n_test: Count | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        return _one_of(name, DATASETS)
+
+
+class ProblemTable(_Table):
+    """Which problem: `name`, and the few numbers that can be set."""
+
+    name: str
+    budget: float | None = None
+    minimum_return: float | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        return _one_of(name, PROBLEMS)
+
+
+class OracleTable(_Table):
+    """Draws from the true distribution for the oracle, and for the metric FR32."""
+
+    draws: Count
+    few_draws: Count = 32
+
+
+class MethodTable(_Table):
+    """How decisions are learned; what is left out comes from `like`, or from the experiment.
+
+    `learner` and `predictor` are tables with a `kind` and that class's own settings, `training`
+    are settings of `forewise.Training`. `keep` says which epoch's weights are kept: the best on
+    the validation rows, or the last. `m` replaces the experiment's M, for methods that have no
+    reason to be sparing.
+    """
+
+    title: str | None = None
+    like: str | None = None
+    learner: Free = {}
+    predictor: Free = {}
+    training: Free = {}
+    keep: Literal["best", "last"] | None = None
+    m: tuple[Count, ...] | None = None
+
+
+class NetworkTable(_Table):
+    """What all networks of an experiment have, unless a method says otherwise."""
+
+    hidden_sizes: tuple[Count, ...]
+    training: Free = {}
+
+
+class PaperFigure(_Table):
+    """A figure of the paper, in the units of its tables."""
+
+    method: str
+    metric: str
+    mean: float
+    std: float | None = None
+    m_train: Count | None = None
+    m: Count | None = None
+
+
+class ExperimentTable(_Table):
+    """One experiment: data, problem, methods, and what is measured.
+
+    Parameters
+    ----------
+    title : str
+    dataset, problem, oracle : tables
+        `oracle` is left out where the true distribution is not known.
+    n_train : list of int
+        Training rows; one fit for each.
+    scenarios : list of pairs
+        (M_train, M).
+    headline : pair
+        The (M_train, M) that a table with one figure per method shows.
+    metrics : list of str
+        Figures to compute.
+    methods : list of str
+        Methods to run.
+    solver : {"auto", "vertex"}
+        What decides for the test rows, and finds the oracle's decisions. Of several optimal
+        decisions "auto" gives the centre (where there is no closed form), "vertex" a corner.
+        Training is always done with "auto".
+    network : table
+        What all networks have.
+    only : table of tables
+        What is special to one method in this experiment.
+    scale : float
+        What tables multiply R, FR, EFR, FR32 and cost with. Stored values are never scaled.
+    paper : list of tables
+        The paper's figures, in the units of its tables.
+    """
+
+    title: str
+    dataset: DatasetTable
+    problem: ProblemTable
+    oracle: OracleTable | None = None
+    n_train: tuple[Count, ...]
+    scenarios: tuple[Pair, ...]
+    headline: Pair
+    metrics: tuple[str, ...]
+    methods: tuple[str, ...]
+    solver: str = "auto"
+    network: NetworkTable
+    only: dict[str, MethodTable] = {}
+    scale: float = 1.0
+    paper: tuple[PaperFigure, ...] = ()
+
+    @field_validator("solver")
+    @classmethod
+    def _is_known(cls, solver: str) -> str:
+        return _one_of(solver, SOLVERS)
+
+    @field_validator("metrics")
+    @classmethod
+    def _are_known(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        for metric in metrics:
+            _one_of(metric, METRICS)
+        return metrics
+
+
+def _one_of(name: str, known: Any) -> str:
+    if name not in known:
+        raise ValueError(f"must be one of {', '.join(known)}, but is {name!r}")
+    return name

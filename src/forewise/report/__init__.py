@@ -1,0 +1,46 @@
+"""Tables and a report, made from nothing but the results table of `forewise.experiments`.
+
+`results` checks the rows, `paper` has what belongs beside them, `statistics` the intervals and
+tests. `tables` makes Table 1 and Table 2 of `cells`, which `text`, `markdown` and `latex` render.
+`claims`, `figures` (drawn by `charts`), `panels` and `missing` are the other parts of the `page`.
+May import: everything up to experiments and plots. To add a section: a function of `Results` in a
+module of its own, and a place in the template.
+"""
+
+from forewise.report.cells import Cell, Column, Table
+from forewise.report.claims import Claim, Evidence, check_claims
+from forewise.report.latex import as_latex
+from forewise.report.markdown import as_markdown
+from forewise.report.missing import MissingFits, failed_fits, missing_fits
+from forewise.report.page import render_report, write_report
+from forewise.report.results import Results, gather
+from forewise.report.statistics import Comparison, PaperValue, Summary, compare, summarise
+from forewise.report.tables import table1, table2
+from forewise.report.text import as_text, print_table
+
+__all__ = [
+    "Cell",
+    "Claim",
+    "Column",
+    "Comparison",
+    "Evidence",
+    "MissingFits",
+    "PaperValue",
+    "Results",
+    "Summary",
+    "Table",
+    "as_latex",
+    "as_markdown",
+    "as_text",
+    "check_claims",
+    "compare",
+    "failed_fits",
+    "gather",
+    "missing_fits",
+    "print_table",
+    "render_report",
+    "summarise",
+    "table1",
+    "table2",
+    "write_report",
+]

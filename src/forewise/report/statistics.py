@@ -1,0 +1,134 @@
+"""Means over seeds, and what can be said about them: intervals, tests, paired differences, slopes.
+
+All intervals are 95 % t-intervals; with five seeds they are wide, and that is the point of showing
+them. May import: nothing of forewise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+LEVEL = 0.95
+#: Runs behind the paper's means and standard deviations.
+PAPER_RUNS = 5
+
+BETTER, WORSE, SAME = "better", "worse", "same"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The values of some seeds: mean, standard deviation (n − 1), 95 % t-interval of the mean.
+
+    Of one seed there is a mean only; the rest is NaN.
+    """
+
+    n: int
+    mean: float
+    std: float
+    lower: float
+    upper: float
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there were enough seeds for an interval."""
+        return self.n > 1
+
+
+@dataclass(frozen=True)
+class PaperValue:
+    """A figure of the paper, in the units of its tables; `std` is None where it gives none."""
+
+    mean: float
+    std: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our mean minus the paper's, with Welch's interval and two-sided p-value."""
+
+    difference: float
+    lower: float
+    upper: float
+    p_value: float
+
+    @property
+    def verdict(self) -> str:
+        """`BETTER` (significantly below the paper), `WORSE` (above) or `SAME`."""
+        if self.p_value >= 1 - LEVEL:
+            return SAME
+        return BETTER if self.difference < 0 else WORSE
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """The summary of at least one finite value."""
+    array = np.asarray(values, dtype=np.float64)
+    n, mean = len(array), float(array.mean())
+    if n < 2:
+        return Summary(n, mean, math.nan, math.nan, math.nan)
+    std = float(array.std(ddof=1))
+    half_width = _quantile(n - 1) * std / math.sqrt(n)
+    return Summary(n, mean, std, mean - half_width, mean + half_width)
+
+
+def compare(ours: Summary, paper: PaperValue, paper_runs: int = PAPER_RUNS) -> Comparison | None:
+    """Welch's t-test of our mean against the paper's.
+
+    The variances may differ, as do the numbers of runs:
+
+        t = (a − b) / √(s_a²/n_a + s_b²/n_b),   degrees of freedom by Welch and Satterthwaite
+
+    Returns None where there is nothing to test with: the paper gives no standard deviation, we
+    have one seed, or neither side varies.
+    """
+    if paper.std is None or not ours.has_interval:
+        return None
+    ours_error, paper_error = ours.std**2 / ours.n, paper.std**2 / paper_runs
+    variance = ours_error + paper_error
+    if variance == 0:
+        return None
+    freedom = variance**2 / (ours_error**2 / (ours.n - 1) + paper_error**2 / (paper_runs - 1))
+    error = math.sqrt(variance)
+    difference = ours.mean - paper.mean
+    p_value = 2 * float(stdtr(freedom, -abs(difference) / error))
+    half_width = _quantile(freedom) * error
+    return Comparison(difference, difference - half_width, difference + half_width, p_value)
+
+
+def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> Summary | None:
+    """first − second over the seeds that both have; None if there are none.
+
+    Both methods of a seed have the same data: what makes a seed hard for both cancels.
+    """
+    shared = sorted(first.keys() & second.keys())
+    if not shared:
+        return None
+    return summarise([first[seed] - second[seed] for seed in shared])
+
+
+def slope_per_doubling(by_size: Mapping[int, Mapping[int, float]]) -> Summary | None:
+    """How much a value changes when the size doubles: one least-squares slope per seed.
+
+    Parameters
+    ----------
+    by_size : mapping from size to mapping from seed to value
+        Only seeds that every size has are used; at least two sizes are needed.
+    """
+    if len(by_size) < 2:
+        return None
+    seeds = sorted(set.intersection(*(set(values) for values in by_size.values())))
+    if not seeds:
+        return None
+    sizes = sorted(by_size)
+    doublings = np.log2(np.asarray(sizes, dtype=np.float64))
+    doublings -= doublings.mean()
+    table = np.array([[by_size[size][seed] for size in sizes] for seed in seeds])
+    return summarise(list(table @ doublings / (doublings @ doublings)))
+
+
+def _quantile(freedom: float) -> float:
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))

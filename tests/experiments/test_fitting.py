@@ -1,0 +1,151 @@
+"""One fit: its rows, and that nothing is scored that should not be."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.experiments import KEY, InfeasibleDecisionError, all_fits, compute, fitting
+from forewise.experiments.fitting import key_of
+from forewise.experiments.judging import hold_court, violations
+from forewise.experiments.methods import Task, _translated
+from forewise.predictors.weights import Layout
+from tests.experiments.tiny import tiny_settings
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return tiny_settings(tmp_path)
+
+
+def fit_of(settings, method, experiment="all"):
+    return all_fits(settings, [experiment], [method], [3])[0]
+
+
+def values(result, m=8):
+    return {row["metric"]: row["value"] for row in result.rows if row["m"] == m}
+
+
+def test_rows_are_those_that_were_announced(settings):
+    for fit in all_fits(settings, ["small", "all"], None, [0]):
+        result = compute(fit)
+        assert result.error is None
+        assert {key_of(row) for row in result.rows} == set(fit.row_keys())
+        assert all(np.isfinite(row["value"]) for row in result.rows)
+        assert all(row["seconds"] >= 0 and row["peak_memory_mib"] > 10 for row in result.rows)
+
+
+def test_figures_are_those_of_the_public_functions(settings):
+    """A fit by hand, with forewise's own names only."""
+    found = values(compute(fit_of(settings, "bnn")))
+    split = fw.datasets.paper_split("nv1", 3, n_train=30)
+    validation, test = split.validation[:20], split.test[:15]
+    problem = fw.datasets.nv_problem()
+    n_weights = Layout((1, 4, 4, 2)).n_weights
+    predictor = fw.BayesianPredictor(
+        hidden_sizes=(4, 4),
+        n_scenarios=2,
+        kl_weight=1.0 * 30 / (2 * n_weights * 2),
+        prior_std=1.3,
+        training=fw.Training(
+            epochs=2, batch_size=16, learning_rate=0.001, schedule=fw.ExponentialSchedule(0.99)
+        ),
+        random_state=3,
+    )
+    learner = fw.DecoupledLearner(problem, predictor)
+    learner.fit(split.train.X, split.train.y, validation.X, validation.y)
+    decision = learner.decide(test.X, 8, random_state=3)
+    scenarios = learner.policy_.predictor.sample(test.X, 8, random_state=3)
+    true = test.true_scenarios(50, np.random.default_rng([3, 50]))
+    few = test.true_scenarios(8, np.random.default_rng([3, 8]))
+    expected = {
+        "R": fw.regret(problem, decision, test.y),
+        "FR": fw.fair_regret(problem, decision, test.y, true),
+        "EFR": fw.expected_regret(problem, decision, true),
+        "FR32": fw.fair_regret(problem, decision, test.y, few),
+        "cost": problem.cost(decision, test.y).mean().item(),
+        "CRPS": fw.crps(scenarios, test.y).mean().item(),
+        "coverage90": fw.interval_coverage(scenarios, test.y, 0.9).mean().item(),
+    }
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_same_fit_has_the_same_values(settings):
+    for method in ("bnn", "combined", "direct", "truth"):
+        fit = fit_of(settings, method)
+        assert values(compute(fit)) == values(compute(fit))
+
+
+def test_without_scenarios_no_forecast_is_scored(settings):
+    for method in ("direct", "five"):
+        assert set(values(compute(fit_of(settings, method)))) == {"R", "FR", "EFR", "FR32", "cost"}
+
+
+def test_true_scenarios_are_hard_to_beat(settings):
+    truth = values(compute(fit_of(settings, "truth")))
+    assert truth["EFR"] < values(compute(fit_of(settings, "five")))["EFR"]
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [("negative", "15 of 15 decisions violate a constraint"), ("wrong-shape", "size|shape")],
+)
+def test_what_fails_becomes_a_row_that_says_so(settings, method, reason):
+    result = compute(fit_of(settings, method, "broken"))
+    (row,) = result.rows
+    assert row["metric"] == "error"
+    assert row["value"] is None
+    assert re.search(reason, row["note"])
+    assert all(column in row for column in KEY)
+
+
+def test_feasibility_is_measured_on_the_first_stage_rows():
+    portfolio = fw.Portfolio([0.1, 0.2], minimum_return=1.0, budget=6.0)
+    decision = torch.tensor(
+        [[2.0, 4.0], [6.0, 0.0], [-1.0, 7.0], [3.0, 4.0], [torch.nan, 6.0]], dtype=torch.float64
+    )
+    missed = violations(portfolio, decision, torch.zeros(5, 2))
+    assert missed[0] == 0  # 0.2 + 0.8 = 1
+    assert missed[1] == pytest.approx(0.4 / (1 + 1 + 0.6))  # returns 0.6 only
+    assert missed[2] == pytest.approx(1 / 2)  # a negative holding
+    assert missed[3] == pytest.approx(1 / (1 + 6 + 7))  # spends 7 of 6
+    assert missed[4].isnan()
+
+
+def test_an_infeasible_decision_is_never_scored(settings):
+    court = hold_court(fit_of(settings, "five").setting)
+    decision = np.full((15, 1), 5.0)
+    decision[7] = -1e-3
+    with pytest.raises(InfeasibleDecisionError, match="1 of 15 .* test row 7"):
+        court.figures(decision, None, ["R"])
+
+
+def test_combined_learning_translates_k_with_its_own_unit(settings):
+    """cost + K · KL / (n_weights · n_batches), divided by the unit, is forewise's loss."""
+    fit = fit_of(settings, "combined")
+    court = hold_court(fit.setting)
+    split = court.split
+    task = Task(court.problem, split.train, split.validation, split.test, 2, 3, fw.AutoSolver())
+    weight = _translated(7.0, fit.method, task)
+    unit = fw.learners.objectives.cost_of_ignoring_context(
+        court.problem, fw.predictors.networked.Rows(split.train.X, split.train.y, None), None
+    )
+    n_weights = Layout((1, 4, 4, 2)).n_weights
+    ours = unit * weight / (30 * 1)
+    assert ours == pytest.approx(7.0 / (n_weights * 2))
+
+
+def test_warnings_are_kept_as_notes(settings, monkeypatch):
+    def warn(*arguments):
+        warnings.warn("look here", stacklevel=1)
+        return original(*arguments)
+
+    original = fitting.fit_rule
+    monkeypatch.setattr(fitting, "fit_rule", warn)
+    result = compute(fit_of(settings, "five"))
+    assert {row["note"] for row in result.rows} == {"look here"}
