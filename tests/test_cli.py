@@ -13,7 +13,8 @@ from forewise.exceptions import InvalidInputError
 def test_help_lists_the_commands():
     shown = CliRunner().invoke(cli.app, ["--help"]).output
     assert "demo" in shown
-    assert "bench" in shown
+    for command in ("bench", "run", "table", "report", "data"):
+        assert command in shown
 
 
 def test_the_demo_shows_three_optimal_problems():
@@ -40,3 +41,33 @@ def test_foreseen_errors_are_one_line(monkeypatch, capsys):
         cli.main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "error: budget must be one number\n"
+
+
+def test_run_table_and_report_go_together(tmp_path):
+    """A tiny grid from the command line to the page, as a newcomer would type it."""
+    runner = CliRunner()
+    folder = str(tmp_path / "rows")
+    arguments = ["run", "nv1", "--methods", "saa,knn-saa", "--seeds", "2", "--quick"]
+    assert runner.invoke(cli.app, [*arguments, "--output", folder]).exit_code == 0
+    shown = runner.invoke(cli.app, ["table", "--output", folder]).output
+    assert "kNN-SAA" in shown
+    latex = runner.invoke(cli.app, ["table", "1", "--form", "latex", "--output", folder]).output
+    assert "\\toprule" in latex
+    assert runner.invoke(cli.app, ["report", "--output", folder]).exit_code == 0
+    page = (tmp_path / "rows" / "report.html").read_text()
+    assert "kNN-SAA" in page
+    assert "<script" not in page
+
+
+def test_unknown_names_are_told(tmp_path):
+    result = CliRunner().invoke(cli.app, ["run", "nvqq", "--output", str(tmp_path)])
+    assert isinstance(result.exception, InvalidInputError)
+    assert "did you mean nvqp" in str(result.exception)
+    result = CliRunner().invoke(cli.app, ["run", "nv1", "--seeds", "few"])
+    assert "seeds must be a number" in str(result.exception)
+
+
+def test_data_are_listed(tmp_path):
+    shown = CliRunner().invoke(cli.app, ["data", "list", "--data-dir", str(tmp_path)]).output
+    assert "cnnpred" in shown
+    assert "forewise data fetch cnnpred" in shown

@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[import-untyped]
+from joblib.externals.loky import ProcessPoolExecutor
 
 from forewise.exceptions import ForewiseError, InvalidInputError, MissingDependencyError
 

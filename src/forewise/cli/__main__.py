@@ -1,0 +1,5 @@
+"""`python -m forewise.cli` is `forewise`."""
+
+from forewise.cli import main
+
+main()

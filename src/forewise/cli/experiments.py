@@ -1,0 +1,97 @@
+"""`forewise run | table | report`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from forewise.distributed import Map, ProcessMap, RayMap, SerialMap
+from forewise.exceptions import InvalidInputError
+from forewise.experiments import read_rows
+from forewise.experiments import run as run_experiments
+from forewise.report import as_latex, as_markdown, gather, print_table, table1, table2, write_report
+
+Results = Annotated[Path, typer.Option(help="Folder of the results table.")]
+_FOLDER = Path("results/paper")
+
+
+class Form(StrEnum):
+    """How a table is written."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+
+
+def run(
+    experiments: Annotated[list[str], typer.Argument(help="Such as nv1, nvqp, or table1 for all.")],
+    methods: Annotated[
+        str | None, typer.Option(help="Such as d-bnn,c-bnn; all of the experiment by default.")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="How many, or which: 5, or 0,3,4.")] = "5",
+    jobs: Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")] = 1,
+    ray: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster, auto, or local.")
+    ] = None,
+    output: Results = _FOLDER,
+    data_dir: Annotated[Path | None, typer.Option(help="Where real data are.")] = None,
+    quick: Annotated[bool, typer.Option(help="A tiny version of everything.")] = False,
+) -> None:
+    """Compute experiments; what is in the results table already is not computed again."""
+    run_experiments(
+        experiments,
+        None if methods is None else methods.split(","),
+        _seeds(seeds),
+        output=output,
+        map=_map(jobs, ray),
+        data_dir=data_dir,
+        quick=quick,
+    )
+
+
+def table(
+    which: Annotated[int, typer.Argument(min=1, max=2, help="1 or 2, as in the paper.")] = 1,
+    form: Annotated[Form, typer.Option(help="How to write it.")] = Form.TEXT,
+    output: Results = _FOLDER,
+) -> None:
+    """Print ours beside the paper's: mean, interval over seeds, and whether they differ."""
+    rows = gather(read_rows(output))
+    made = table1(rows) if which == 1 else table2(rows)
+    if form is Form.TEXT:
+        print_table(made, Console())
+    else:
+        typer.echo(as_latex(made) if form is Form.LATEX else as_markdown(made))
+
+
+def report(
+    output: Results = _FOLDER,
+    page: Annotated[Path | None, typer.Option(help="The page; report.html in the folder.")] = None,
+    policies: Annotated[
+        Path | None, typer.Option(help="Folder of saved NV1 policies to draw, one per subfolder.")
+    ] = None,
+    machine: Annotated[str | None, typer.Option(help="What the results were made on.")] = None,
+) -> None:
+    """Make one self-contained HTML page of all results."""
+    target = page or output / "report.html"
+    write_report(read_rows(output), target, policies=policies, machine=machine)
+    Console().print(f"The report is [bold]{target}[/]", highlight=False)
+
+
+def _seeds(text: str) -> int | list[int]:
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InvalidInputError(
+            f"seeds must be a number such as 5, or a list such as 0,3,4, but is {text!r}"
+        ) from error
+    return numbers if "," in text else numbers[0]
+
+
+def _map(jobs: int, ray: str | None) -> Map:
+    if ray is not None:
+        return RayMap(None if ray == "local" else ray)
+    return ProcessMap(jobs) if jobs > 1 else SerialMap()
