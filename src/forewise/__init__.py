@@ -6,6 +6,7 @@ from forewise.exceptions import (
     InputTypeError,
     InvalidInputError,
     MissingDependencyError,
+    ModelError,
     SolveError,
     StorageError,
     UnfittedError,
@@ -48,6 +49,7 @@ from forewise.predictors import (
 )
 from forewise.problems import (
     CertaintyEquivalent,
+    CvxpyProblem,
     Newsvendor,
     Portfolio,
     Problem,
@@ -81,6 +83,7 @@ __all__ = [
     "Certificate",
     "CombinedLearner",
     "CosineSchedule",
+    "CvxpyProblem",
     "DecoupledLearner",
     "DirectLearner",
     "DirectPolicy",

@@ -21,6 +21,13 @@ class InputTypeError(InvalidInputError, TypeError):
     """A table came in a kind of container that is not supported."""
 
 
+class ModelError(InvalidInputError):
+    """A CVXPY problem cannot become a stochastic program.
+
+    The message quotes the expression in question and proposes what to write instead.
+    """
+
+
 class UnfittedError(ForewiseError, NotFittedError):
     """An estimator was used before `fit`."""
 

@@ -1,11 +1,14 @@
 """WHAT is decided: problems, and the scenario program they are brought into.
 
-Knows no solver and no learning. `base` is the contract, `program` the common form; every
-other module is one problem.
+Knows no solver and no learning. `base` is the contract, `program` the common form. Built-in
+problems are a module each. `modelled` is the user's own problem in CVXPY, in the order in which
+the data go: `model_checks`, `rewriting`, `reading`, `canonical`, `presolve`, `affine`, `lifting`,
+`recourse`; `naming` has the names and shapes.
 """
 
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.certainty import certainty_equivalent
+from forewise.problems.modelled import CvxpyProblem
 from forewise.problems.newsvendor import Newsvendor
 from forewise.problems.portfolio import Portfolio
 from forewise.problems.program import ScenarioProgram
@@ -13,6 +16,7 @@ from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
 
 __all__ = [
     "CertaintyEquivalent",
+    "CvxpyProblem",
     "Newsvendor",
     "Portfolio",
     "Problem",

@@ -93,6 +93,22 @@ class Problem(ABC):
         self._check_width("scenarios", scenarios.n_outcomes)
         return self._program(scenarios)
 
+    def bound(self, given: Any) -> Problem:
+        """The problem for contexts whose given data are known; itself where nothing is given.
+
+        Called before programs and costs are asked for, by whoever has the data.
+        """
+        if given is not None:
+            raise InvalidInputError(
+                f"given must be None for a {type(self).__name__}, which has no given parameters; "
+                "a CvxpyProblem may have some"
+            )
+        return self
+
+    def for_contexts(self, contexts: slice | torch.Tensor) -> Problem:
+        """The problem of some of the contexts it is bound to; itself where it is not."""
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made anew from the arguments, as arrays.
 

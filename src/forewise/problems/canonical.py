@@ -1,0 +1,125 @@
+"""CanonicalForm: a parametrised linear or quadratic program, as plain arrays.
+
+With θ = (outcome, given), every part an affine map of θ:
+
+    min   ½ x'P(θ)x + q(θ)'x + c(θ) + Σ_k ½ κ_k β_k(θ)²
+    s.t.  A(θ) x ≤ b(θ),  with = in the rows of a mask
+
+The squares are constants in x that presolving leaves behind: (y − z)² has a y². Knows nothing of
+CVXPY: `reading` makes a form from it, `presolve` makes it smaller, `lifting` makes scenario
+programs of it. May import: nothing of forewise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The part of a matrix that depends on θ: entry (row, column) += coefficient · θ[parameter]."""
+
+    row: Array
+    column: Array
+    parameter: Array
+    coefficient: Array
+
+    @classmethod
+    def none(cls) -> Terms:
+        """No entry depends on θ."""
+        whole = np.zeros(0, dtype=np.int64)
+        return cls(whole, whole, whole, np.zeros(0))
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def where(self, mask: Array) -> Terms:
+        """The terms of a mask."""
+        return Terms(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalForm:
+    """A program of n variables and m rows whose data depend on n_θ numbers.
+
+    Attributes
+    ----------
+    n_outcomes : int
+        θ[:n_outcomes] are the outcomes, the rest is given.
+    P, P_terms : array (n, n), and what depends on θ
+    q : array (n, n_θ + 1)
+        Affine maps of θ have their constant in the last column.
+    c : array (n_θ + 1,)
+    kappa, beta : arrays (n_squares,), (n_squares, n_θ + 1)
+    A, A_terms : array (m, n), and what depends on θ
+    b : array (m, n_θ + 1)
+    equality : mask (m,)
+    decision : array (n_decisions,)
+        Columns of the decision, in the user's order.
+    added : mask (n,)
+        Columns that are not a user's variable.
+    """
+
+    n_outcomes: int
+    P: Array
+    P_terms: Terms
+    q: Array
+    c: Array
+    kappa: Array
+    beta: Array
+    A: Array
+    A_terms: Terms
+    b: Array
+    equality: Array
+    decision: Array
+    added: Array
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of θ."""
+        return self.q.shape[1] - 1
+
+    def is_outcome(self, parameter: Array) -> Array:
+        """Which of some parameters are outcomes."""
+        return parameter < self.n_outcomes
+
+    def state(self) -> dict[str, Any]:
+        """All of it as arrays by name, sparse where it pays: what is stored."""
+        state: dict[str, Any] = {"n_outcomes": self.n_outcomes}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Terms):
+                for part in fields(value):
+                    state[f"{field.name}.{part.name}"] = getattr(value, part.name)
+            elif field.name in _SPARSE:
+                place = np.flatnonzero(value)
+                state[f"{field.name}.shape"] = np.array(value.shape)
+                state[f"{field.name}.place"] = place
+                state[f"{field.name}.value"] = value.reshape(-1)[place]
+            elif field.name != "n_outcomes":
+                state[field.name] = value
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CanonicalForm:
+        """The form that `state` was taken of."""
+        made: dict[str, Any] = {}
+        for field in fields(cls):
+            name = field.name
+            if name.endswith("_terms"):
+                made[name] = Terms(*(state[f"{name}.{part.name}"] for part in fields(Terms)))
+            elif name in _SPARSE:
+                value = np.zeros(tuple(int(size) for size in state[f"{name}.shape"]))
+                value.reshape(-1)[state[f"{name}.place"]] = state[f"{name}.value"]
+                made[name] = value
+            else:
+                made[name] = state[name]
+        return cls(**made)
+
+
+_SPARSE = ("P", "q", "beta", "A", "b")

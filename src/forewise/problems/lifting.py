@@ -1,0 +1,172 @@
+"""From a canonical form to scenario programs of any number of contexts and scenarios.
+
+Variables are sorted into stages once: the decision; what can be known with it, because nothing
+it depends on is uncertain (the first stage has these behind the decision); and recourse, one set
+per scenario. Rows follow: those that know neither recourse nor outcome belong to the first stage.
+What remains for each batch of scenarios are a few tensor operations per block. May import:
+exceptions, scenarios, its siblings `affine`, `canonical`, `program`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.sparse.csgraph import connected_components
+
+from forewise.arguments import WORKING_DTYPE
+from forewise.problems.affine import AffineBlock
+from forewise.problems.canonical import Array, CanonicalForm, Terms
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Which columns and rows belong where, by their numbers in the canonical form.
+
+    `first` has the decision and then what is known with it. Scenario inequalities that touch
+    the first stage come before those that do not.
+    """
+
+    n_decisions: int
+    first: Array
+    recourse: Array
+    G: Array
+    E: Array
+    coupled: Array
+    uncoupled: Array
+    F: Array
+
+    @property
+    def T(self) -> Array:
+        """All scenario inequalities."""
+        return np.concatenate([self.coupled, self.uncoupled])
+
+
+def stages_of(form: CanonicalForm) -> Stages:
+    """Sort the columns and rows of a form."""
+    n = len(form.q)
+    pattern = form.A != 0
+    pattern[form.A_terms.row, form.A_terms.column] = True
+    uncertain_row = form.b[:, : form.n_outcomes].any(1)
+    uncertain_row[form.A_terms.row[form.is_outcome(form.A_terms.parameter)]] = True
+    uncertain = form.q[:, : form.n_outcomes].any(1)
+    uncertain |= pattern[uncertain_row].any(0)
+    free = np.ones(n, dtype=bool)
+    free[form.decision] = False
+    # Variables that meet in a row or a product are known together or not at all.
+    meet = pattern[:, free].astype(np.float64)
+    product = form.P != 0
+    product[form.P_terms.row, form.P_terms.column] = True
+    graph = sp.csr_array(meet.T @ meet + product[np.ix_(free, free)])
+    count, label = connected_components(graph, directed=False)
+    waits = np.bincount(label, uncertain[free], count) > 0
+    columns = np.flatnonzero(free)
+    recourse = columns[waits[label]]
+    first = np.concatenate([form.decision, columns[~waits[label]]])
+    scenario = uncertain_row | pattern[:, recourse].any(1)
+    touches = pattern[:, first].any(1)
+    rows = np.arange(len(pattern))
+    return Stages(
+        n_decisions=len(form.decision),
+        first=first,
+        recourse=recourse,
+        G=rows[~scenario & ~form.equality],
+        E=rows[~scenario & form.equality],
+        coupled=rows[scenario & ~form.equality & touches],
+        uncoupled=rows[scenario & ~form.equality & ~touches],
+        F=rows[scenario & form.equality],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedForm:
+    """The blocks of the scenario program as affine maps of outcome and given.
+
+    P, q and c may depend on the outcome although scenarios share them: a cost that is linear in
+    the decision has a weighted mean over the scenarios, which is its value at their mean.
+    """
+
+    stages: Stages
+    blocks: dict[str, AffineBlock]
+    squares: AffineBlock  # β, whose squares are part of the cost
+    kappa: torch.Tensor
+
+    @classmethod
+    def of(cls, form: CanonicalForm) -> LiftedForm:
+        """Lift a form."""
+        stages = stages_of(form)
+        first, recourse, n_outcomes = stages.first, stages.recourse, form.n_outcomes
+
+        def matrix(rows: Array, columns: Array, quadratic: bool = False) -> AffineBlock:
+            whole, terms = (form.P, form.P_terms) if quadratic else (form.A, form.A_terms)
+            return _submatrix(whole, terms, rows, columns, n_outcomes, form.n_parameters)
+
+        def vector(maps: Array) -> AffineBlock:
+            return AffineBlock.of_rows(maps, n_outcomes)
+
+        blocks = {
+            "P": matrix(first, first, quadratic=True),
+            "q": vector(form.q[first]),
+            "c": vector(form.c[None]),
+            "G": matrix(stages.G, first),
+            "h": vector(form.b[stages.G]),
+            "E": matrix(stages.E, first),
+            "e": vector(form.b[stages.E]),
+            "D": matrix(recourse, recourse, quadratic=True),
+            "d": vector(form.q[recourse]),
+            "T": matrix(stages.coupled, first),
+            "W": matrix(stages.T, recourse),
+            "r": vector(form.b[stages.T]),
+            "F": matrix(stages.F, first),
+            "V": matrix(stages.F, recourse),
+            "s": vector(form.b[stages.F]),
+        }
+        return cls(stages, blocks, vector(form.beta), torch.from_numpy(form.kappa))
+
+    def program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ScenarioProgram:
+        """The program of scenarios, and of what is given ``(n_contexts | 1, n_given)``."""
+        outcome = scenarios.values.to(WORKING_DTYPE)
+        weights = scenarios.weights
+        mean: torch.Tensor | None = None
+        made: dict[str, torch.Tensor] = {}
+        for name, block in self.blocks.items():
+            if name not in "PqcGhEe":
+                made[name] = block(outcome, None if given is None else given.unsqueeze(1))
+                continue
+            if block.outcome is not None and mean is None:
+                mean = (weights.unsqueeze(1) @ outcome).squeeze(1)
+            made[name] = block(outcome[:, 0] if mean is None else mean, given)
+        made["c"] = made["c"].squeeze(-1) + self.mean_squares(outcome, weights, given)
+        return ScenarioProgram(weights=weights, **made)
+
+    def mean_squares(
+        self, outcome: torch.Tensor, weights: torch.Tensor, given: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Weighted mean of Σ_k ½ κ_k β_k² over the scenarios, ``(n_contexts | 1,)``."""
+        if len(self.kappa) == 0:
+            return outcome.new_zeros(1)
+        values = self.squares(outcome, None if given is None else given.unsqueeze(1))
+        total = 0.5 * (values.square() @ self.kappa.to(outcome.device))
+        return total[:, 0] if total.shape[1] == 1 else (weights * total).sum(1)
+
+
+def _submatrix(
+    whole: Array, terms: Terms, rows: Array, columns: Array, n_outcomes: int, n_parameters: int
+) -> AffineBlock:
+    """Some rows and columns of a matrix, as a block."""
+    row_place, column_place = (np.full(size, -1) for size in whole.shape)
+    row_place[rows], column_place[columns] = np.arange(len(rows)), np.arange(len(columns))
+    row, column = row_place[terms.row], column_place[terms.column]
+    inside = (row >= 0) & (column >= 0)
+    return AffineBlock.of(
+        whole[np.ix_(rows, columns)],
+        (row * len(columns) + column)[inside],
+        terms.parameter[inside],
+        terms.coefficient[inside],
+        n_outcomes,
+        n_parameters - n_outcomes,
+    )

@@ -1,0 +1,263 @@
+"""A problem of the user's own, written once in CVXPY.
+
+CVXPY is asked once, when the problem is made; what stays are arrays. A problem can therefore be
+copied, stored and solved where CVXPY is not installed. May import: exceptions, arguments,
+scenarios, its siblings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from forewise.arguments import WORKING_DTYPE, as_tensor
+from forewise.exceptions import InvalidInputError, ModelError
+from forewise.problems import model_checks as check
+from forewise.problems.base import Problem
+from forewise.problems.canonical import CanonicalForm
+from forewise.problems.lifting import LiftedForm
+from forewise.problems.naming import Layout
+from forewise.problems.presolve import presolve
+from forewise.problems.program import ScenarioProgram
+from forewise.problems.reading import import_cvxpy, read
+from forewise.problems.recourse import RecourseCost
+from forewise.problems.rewriting import rewritten
+from forewise.scenarios import Scenarios
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class CvxpyProblem(Problem):
+    """The deterministic problem in CVXPY, and which of its parts is decided, and which uncertain.
+
+    Prefer it for everything that is not one of the built-in problems: linear and convex quadratic
+    costs, any linear constraints, with the outcome anywhere in them.
+
+        min_z Σ_j w_j min_u { objective(z, u, y_j) : constraints(z, u, y_j) }
+
+    Every variable that is not a decision is *recourse*: chosen after the outcome is seen. Every
+    constraint must hold for every scenario.
+
+    Parameters
+    ----------
+    objective : cvxpy.Minimize
+        Convex, and linear or quadratic once CVXPY has rewritten its atoms.
+    constraints : list of cvxpy constraints
+    decision : cvxpy.Variable or list of them
+        What is chosen before the outcome is seen.
+    outcome : cvxpy.Parameter or list of them
+        What is uncertain. Outcomes of an array stand in the order given here, each flattened row
+        by row (C order, as ``array.reshape(n_contexts, -1)`` does).
+    given : cvxpy.Parameter or list of them, optional
+        What is known when deciding and changes by context: pass its values to `bound`. Other
+        parameters must have a value and are constants.
+
+    Notes
+    -----
+    Decisions stand in the order given, each flattened column by column (Fortran order, as CVXPY
+    flattens); `split_decision` gives them back by name and in shape. The outcome may multiply
+    variables but must not scale a quadratic term: a draw could turn it over.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> z, y = cp.Variable(2, nonneg=True, name="order"), cp.Parameter(2, name="demand")
+    >>> budget = cp.Parameter(name="budget")
+    >>> cost = 4 * cp.sum(cp.pos(y - z)) + cp.sum_squares(cp.pos(z - y))
+    >>> problem = CvxpyProblem(
+    ...     cp.Minimize(cost), [cp.sum(z) <= budget], decision=z, outcome=y, given=budget)
+    >>> problem.bound([3.0]).cost([[1.0, 2.0]], [[2.0, 1.0]])
+    tensor([5.], dtype=torch.float64)
+    """
+
+    form: CanonicalForm
+    layout: Layout
+    given_values: torch.Tensor | None
+    _lifted: LiftedForm
+
+    def __init__(
+        self,
+        objective: Any,
+        constraints: Any = (),
+        *,
+        decision: Any,
+        outcome: Any,
+        given: Any = None,
+    ) -> None:
+        cp = import_cvxpy()
+        check.check_constraint_kinds(objective, constraints, cp)
+        decisions = check.as_leaves("decision", decision, cp.Variable)
+        outcomes = check.as_leaves("outcome", outcome, cp.Parameter)
+        known = check.as_leaves("given", given, cp.Parameter, needed=False)
+        problem = cp.Problem(objective, list(constraints))
+        constants = check.check_leaves(problem, decisions, outcomes, known)
+        check.check_variables(problem, decisions)
+        problem = rewritten(problem, constants, cp)
+        check.check_convex(problem)
+        check.check_parametrised(problem, outcomes)
+        form = read(problem, decisions, outcomes, known)
+        _check_roles(form, outcomes)
+        self._fill(presolve(form), Layout.of(decisions, outcomes, known), None)
+
+    def _fill(self, form: CanonicalForm, layout: Layout, given: torch.Tensor | None) -> None:
+        lifted = LiftedForm.of(form)
+        _check_equations(lifted)
+        for name, value in {
+            "form": form, "layout": layout, "given_values": given, "_lifted": lifted,
+        }.items():  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of entries of all outcome parameters."""
+        return self.form.n_outcomes
+
+    def n_decisions(self, n_outcomes: int | None = None) -> int:
+        """Number of entries of all decision variables."""
+        return len(self.form.decision)
+
+    @property
+    def decision_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each decision variable, by name."""
+        return dict(self.layout.decision)
+
+    def split_decision(self, decision: Any) -> dict[str, Any]:
+        """Decisions by variable name.
+
+        Parameters
+        ----------
+        decision : array or tensor (n_contexts, n_decisions), or (n_decisions,)
+
+        Returns
+        -------
+        dict of arrays or tensors (n_contexts, *shape), or of shape alone
+        """
+        return self.layout.split_decision(decision)
+
+    def join_decision(self, parts: dict[str, Any]) -> torch.Tensor:
+        """The inverse of `split_decision`: values by name to ``(n_contexts, n_decisions)``."""
+        return self.layout.join_decision(parts)
+
+    @property
+    def needs_given(self) -> bool:
+        """Whether the problem has given parameters that have no values yet."""
+        return bool(self.layout.given) and self.given_values is None
+
+    def bound(self, given: Any) -> CvxpyProblem:
+        """The same problem for contexts whose given data are known.
+
+        Row i of what is given belongs to row i of scenarios, decisions and outcomes. Gradients
+        flow to it.
+
+        Parameters
+        ----------
+        given : dict from parameter name to values, or array or tensor, or None
+            Values of a parameter have shape (n_contexts, *shape). An array is for the only given
+            parameter, or for all of them side by side, (n_contexts, n_given), each flattened row
+            by row. One row serves any number of contexts.
+        """
+        if given is None:
+            return self
+        if not self.layout.given:
+            raise InvalidInputError(
+                "given must be None for a CvxpyProblem without given parameters: name them in "
+                "given= when making the problem"
+            )
+        return self._with_given(self.layout.join_given(given))
+
+    def for_contexts(self, contexts: slice | torch.Tensor) -> CvxpyProblem:
+        """The problem of some contexts: their rows of what is given."""
+        if self.given_values is None or len(self.given_values) == 1:
+            return self
+        return self._with_given(self.given_values[contexts])
+
+    def __getitem__(self, contexts: slice | torch.Tensor) -> CvxpyProblem:
+        """The problem of some contexts, as `for_contexts`."""
+        if self.given_values is None:
+            raise InvalidInputError(
+                "a CvxpyProblem has rows once it is bound to what is given: problem.bound(given)"
+            )
+        return self._with_given(self.given_values[contexts])
+
+    def _with_given(self, given: torch.Tensor) -> CvxpyProblem:
+        problem = object.__new__(CvxpyProblem)
+        for name in ("form", "layout", "_lifted"):
+            object.__setattr__(problem, name, getattr(self, name))
+        object.__setattr__(problem, "given_values", given)
+        return problem
+
+    def _given_for(self, n_contexts: int, device: torch.device) -> torch.Tensor | None:
+        if self.needs_given:
+            raise InvalidInputError(
+                f"this problem needs what is given in each context ({', '.join(self.layout.given)})"
+                ": use problem.bound(values) in its place"
+            )
+        if self.given_values is None:
+            return None
+        if len(self.given_values) not in (1, n_contexts):
+            raise InvalidInputError(
+                f"given has {len(self.given_values)} rows, but there are {n_contexts} contexts: "
+                "bind the problem to one row for each of them"
+            )
+        return self.given_values.to(device)
+
+    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        given = self._given_for(scenarios.n_contexts, scenarios.values.device)
+        return self._lifted.program(scenarios, given)
+
+    def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        given = self._given_for(len(outcome), outcome.device)
+        dtype = torch.promote_types(decision.dtype, outcome.dtype)
+        return RecourseCost(self._lifted)(decision, outcome, given).to(dtype)
+
+    def state(self) -> dict[str, Any]:
+        """The problem as plain values and arrays: what is stored. What it is bound to is not."""
+        return {"form": self.form.state(), "layout": self.layout.state()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CvxpyProblem:
+        """The problem that `state` was taken of; CVXPY is not needed."""
+        problem = object.__new__(cls)
+        form, layout = CanonicalForm.from_state(state["form"]), Layout.from_state(state["layout"])
+        problem._fill(form, layout, None)
+        return problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = self.given_values
+        return _restored, (self.state(), None if given is None else given.detach().cpu().numpy())
+
+    def __repr__(self) -> str:
+        return f"CvxpyProblem({self.layout})"
+
+
+def _restored(state: dict[str, Any], given: np.ndarray | None) -> CvxpyProblem:
+    problem = CvxpyProblem.from_state(state)
+    if given is None:
+        return problem
+    return problem._with_given(as_tensor("given", given).to(WORKING_DTYPE))
+
+
+def _check_roles(form: CanonicalForm, outcomes: list[Any]) -> None:
+    """No outcome is in a quadratic term."""
+    for parameter in form.P_terms.parameter[form.is_outcome(form.P_terms.parameter)]:
+        place = int(parameter)
+        for outcome in outcomes:
+            if place < outcome.size:
+                raise ModelError(
+                    f"the outcome {outcome.name()} scales a quadratic term: a negative draw of it "
+                    "would turn the term over. Put its square root inside of the square, as in "
+                    "sum_squares(root * z), or multiply something linear"
+                )
+            place -= outcome.size
+
+
+def _check_equations(lifted: LiftedForm) -> None:
+    """No equation ties the decision alone to the outcome."""
+    V = lifted.blocks["V"]
+    if V.constant.shape[-1] == 0 and len(lifted.stages.F):
+        raise ModelError(
+            "an equality constraint ties the decision alone to the outcome, which no decision "
+            "meets in two scenarios: let a variable that is not a decision take the difference"
+        )

@@ -1,0 +1,181 @@
+"""A smaller canonical form with the same solutions: what rewriting atoms added is taken back.
+
+CVXPY gives a squared expression a variable of its own, t = expression, and splits others in
+parts. Where such an equation has constant coefficients and a ±1 for a variable that CVXPY added,
+the variable is replaced by what it equals. Solvers then see the diagonal blocks that the problem
+has. May import: its sibling `canonical`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from forewise.problems.canonical import Array, CanonicalForm, Terms
+
+
+def presolve(form: CanonicalForm) -> CanonicalForm:
+    """Replace added variables that an equation defines, drop empty rows, centre pairs of rows."""
+    return shift_pairs(drop_empty_rows(substitute_copies(form)))
+
+
+def substitute_copies(form: CanonicalForm) -> CanonicalForm:
+    """Replace every added variable t with t = Σ_s c_s x_s + β(θ) by the right-hand side.
+
+    A squared t is only replaced where that does not multiply the decision with other variables:
+    scenario programs have no such products in their cost.
+    """
+    P, A, q, b, c = (part.copy() for part in (form.P, form.A, form.q, form.b, form.c))
+    kappa, beta = list(form.kappa), list(form.beta)
+    n, m = len(q), len(A)
+    fixed_row, fixed_column = np.ones(m, dtype=bool), np.ones(n, dtype=bool)
+    fixed_row[form.A_terms.row] = False
+    fixed_column[form.A_terms.column] = False
+    fixed_column[form.P_terms.row] = False
+    fixed_column[form.P_terms.column] = False
+    is_decision = np.zeros(n, dtype=bool)
+    is_decision[form.decision] = True
+    removable = form.added & fixed_column & _unmixed(form, is_decision)
+    kept_row, kept_column = np.ones(m, dtype=bool), np.ones(n, dtype=bool)
+    for i in np.flatnonzero(form.equality & fixed_row):
+        candidates = np.flatnonzero((np.abs(A[i]) == 1) & removable & kept_column)
+        for t in sorted(candidates, key=lambda t: (P[t, t] != 0, -t)):
+            others = np.flatnonzero((A[i] != 0) & (np.arange(n) != t))
+            mixed = is_decision[others].any() and not is_decision[others].all()
+            # Two maps of θ do not multiply.
+            multiplied = q[t, :-1].any() and b[i, :-1].any()
+            if multiplied or (mixed and P[t].any()):
+                continue
+            coefficient, shift = -A[i, others] / A[i, t], b[i] / A[i, t]
+            # x_t = coefficient·x_others + shift, in the costs …
+            kappa.append(P[t, t])
+            beta.append(shift)
+            c += q[t, -1] * shift if shift[:-1].any() else shift[-1] * q[t]
+            q += np.outer(P[t], shift)
+            q[others] += np.outer(coefficient, q[t])
+            across = P[t].copy()
+            across[t] = 0
+            P[others] += np.outer(coefficient, across)
+            P[:, others] += np.outer(across, coefficient)
+            P[np.ix_(others, others)] += P[t, t] * np.outer(coefficient, coefficient)
+            P[t], P[:, t], q[t] = 0, 0, 0
+            # … and in the other rows.
+            kept_row[i] = kept_column[t] = False
+            rows = np.flatnonzero((A[:, t] != 0) & kept_row)
+            b[rows] -= np.outer(A[rows, t], shift)
+            A[np.ix_(rows, others)] += np.outer(A[rows, t], coefficient)
+            A[:, t] = 0
+            break
+    squares = np.array(kappa) != 0
+    return _restricted(
+        replace(
+            form, P=P, A=A, q=q, b=b, c=c, kappa=np.array(kappa)[squares],
+            beta=np.array(beta).reshape(len(kappa), len(c))[squares],
+        ),
+        kept_row,
+        kept_column,
+    )  # fmt: skip
+
+
+def _unmixed(form: CanonicalForm, is_decision: Array) -> Array:
+    """Mask of the columns whose quadratic term is, or can be made, one of the decision alone,
+    or of other variables alone.
+    """
+    n = len(form.q)
+    pattern = form.A != 0
+    pattern[form.A_terms.row, form.A_terms.column] = True
+    becomes_decision = is_decision.copy()
+    for i in np.flatnonzero(form.equality):
+        others = np.flatnonzero(pattern[i] & ~is_decision)
+        # A row with one variable besides the decision defines that variable by the decision.
+        if len(others) == 1 and form.added[others[0]]:
+            becomes_decision[others[0]] = True
+    coupled = form.P != 0
+    coupled[form.P_terms.row, form.P_terms.column] = True
+    _, label = connected_components(sp.csr_array(coupled), directed=False)
+    size, of_decision = np.bincount(label, minlength=n), np.bincount(label, becomes_decision, n)
+    return ((of_decision == 0) | (of_decision == size))[label]
+
+
+def drop_empty_rows(form: CanonicalForm) -> CanonicalForm:
+    """Drop the rows without variables that hold whatever θ is."""
+    touched = (form.A != 0).any(1)
+    touched[form.A_terms.row] = True
+    constant = ~form.b[:, :-1].any(1)
+    holds = np.where(form.equality, form.b[:, -1] == 0, form.b[:, -1] >= 0)
+    return _restricted(form, touched | ~(constant & holds), np.ones(len(form.q), dtype=bool))
+
+
+def shift_pairs(form: CanonicalForm) -> CanonicalForm:
+    """Measure a variable with two lower bounds that move with the decision from one of them.
+
+    |z − y| has t ≥ z − y and t ≥ y − z. With t = t' + z − y these are t' ≥ 0 and
+    t' ≥ 2(y − z): one row that touches the decision instead of two, and recourse whose blocks
+    are diagonal.
+    """
+    P, A, q, b, c = form.P, form.A.copy(), form.q.copy(), form.b.copy(), form.c.copy()
+    n = len(q)
+    fixed = np.ones(n, dtype=bool)
+    for terms in (form.P_terms, form.A_terms):
+        fixed[terms.column] = False
+    fixed[form.P_terms.row] = False
+    varying_row = np.zeros(len(A), dtype=bool)
+    varying_row[form.A_terms.row] = True
+    is_decision = np.zeros(n, dtype=bool)
+    is_decision[form.decision] = True
+    pairs = (A != 0).sum(0) == 2
+    for t in np.flatnonzero(form.added & fixed & pairs & ~P.any(1)):
+        rows = np.flatnonzero(A[:, t])
+        others = A[rows] != 0
+        others[:, t] = False
+        if (
+            form.equality[rows].any()
+            or varying_row[rows].any()
+            or (A[rows, t] >= 0).any()
+            or others[:, ~is_decision].any()
+            or not others.any(1).all()
+            or q[t, :-1].any()
+        ):
+            continue
+        # A_it t + a'z ≤ b_i with A_it < 0; t = t' + (b_i − a'z) / A_it.
+        i, j = rows
+        move, shift = -A[i] / A[i, t], b[i] / A[i, t]
+        move[t] = 0
+        c += q[t, -1] * shift
+        q[:, -1] += q[t, -1] * move
+        A[j] += A[j, t] * move
+        b[j] -= A[j, t] * shift
+        A[i], b[i] = np.where(np.arange(n) == t, A[i], 0), 0
+    return replace(form, A=A, q=q, b=b, c=c)
+
+
+def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalForm:
+    """The form without the rows and columns that are not in the masks, which nothing needs."""
+    row_place, column_place = np.cumsum(rows) - 1, np.cumsum(columns) - 1
+    A_terms = form.A_terms.where(rows[form.A_terms.row])
+    P_terms = form.P_terms
+    return replace(
+        form,
+        P=form.P[np.ix_(columns, columns)],
+        P_terms=Terms(
+            column_place[P_terms.row],
+            column_place[P_terms.column],
+            P_terms.parameter,
+            P_terms.coefficient,
+        ),
+        q=form.q[columns],
+        A=form.A[np.ix_(rows, columns)],
+        A_terms=Terms(
+            row_place[A_terms.row],
+            column_place[A_terms.column],
+            A_terms.parameter,
+            A_terms.coefficient,
+        ),
+        b=form.b[rows],
+        equality=form.equality[rows],
+        decision=column_place[form.decision],
+        added=form.added[columns],
+    )

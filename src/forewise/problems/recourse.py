@@ -1,0 +1,216 @@
+"""What a decision costs once the outcome is seen: the best of what can still be chosen.
+
+Where every variable that is left has rows of its own (shortage, excess, losses beyond a
+threshold), the best choice is a formula. Elsewhere a program is solved, and the cost's gradient
+is that of its Lagrangian at the solution (the envelope theorem). Problems know no solver: whoever
+solves programs says so with `use_recourse_solver`, which the solvers do when they are imported.
+May import: exceptions, arguments, its siblings `affine`, `lifting`, `program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+from forewise.arguments import WORKING_DTYPE
+from forewise.exceptions import UnsupportedProblemError
+from forewise.problems.lifting import LiftedForm
+from forewise.problems.program import ScenarioProgram, apply
+
+# A decision that a solver found may miss its rows by as much, relative to their bounds.
+TOLERANCE = 1e-7
+
+
+class RecourseAnswer(NamedTuple):
+    """What a solver found for programs with first-stage variables x alone."""
+
+    x: torch.Tensor
+    inequality: torch.Tensor  # multipliers, nonnegative
+    equality: torch.Tensor
+    infeasible: torch.Tensor  # masks (n_contexts,)
+    unbounded: torch.Tensor
+
+
+RecourseSolver = Callable[[ScenarioProgram], RecourseAnswer]
+_solvers: list[RecourseSolver] = []
+
+
+def use_recourse_solver(solver: RecourseSolver) -> RecourseSolver:
+    """Let a function solve the programs that costs are made of; used as a decorator."""
+    _solvers[:] = [solver]
+    return solver
+
+
+class Remainder(NamedTuple):
+    """min ½ x'P x + q'x, A x ≤ b, E x = e over what is left to choose; leading size N or 1."""
+
+    P: torch.Tensor
+    q: torch.Tensor
+    A: torch.Tensor
+    b: torch.Tensor
+    E: torch.Tensor
+    e: torch.Tensor
+
+    def take(self, rows: torch.Tensor) -> Remainder:
+        """The programs of some contexts."""
+        return Remainder(*(part if len(part) == 1 else part[rows] for part in self))
+
+    def relaxed(self) -> Remainder:
+        """With room for the error of a decision that was computed."""
+        return self._replace(b=self.b + TOLERANCE * (1 + self.b.detach().abs()))
+
+
+@dataclass(frozen=True, eq=False)
+class RecourseCost:
+    """The cost of decisions of a lifted form."""
+
+    lifted: LiftedForm
+
+    def __call__(
+        self, decision: torch.Tensor, outcome: torch.Tensor, given: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Cost of each decision, ``(n_contexts,)``.
+
+        inf where nothing that can still be chosen meets the rows, −inf where it can be
+        arbitrarily good; first-stage rows that the decision alone must meet are not looked at.
+        """
+        z = decision.to(WORKING_DTYPE)
+        outcome = outcome.to(WORKING_DTYPE)
+        block = {name: made(outcome, given) for name, made in self.lifted.blocks.items()}
+        n = self.lifted.stages.n_decisions
+        fixed = (z * (0.5 * apply(block["P"][:, :n, :n], z) + block["q"][:, :n])).sum(-1)
+        fixed = fixed + block["c"].squeeze(-1)
+        if len(self.lifted.kappa):
+            squares = self.lifted.squares(outcome, given).square()
+            fixed = fixed + 0.5 * (squares @ self.lifted.kappa.to(z.device))
+        rest = self._remainder(block, z)
+        if rest.q.shape[-1] == 0 and rest.b.shape[-1] == 0:
+            return fixed
+        best = _separable(rest) if self._is_separable(rest) else _solved(rest)
+        return fixed + best
+
+    def _remainder(self, block: dict[str, torch.Tensor], z: torch.Tensor) -> Remainder:
+        n, stages = self.lifted.stages.n_decisions, self.lifted.stages
+        extra, k = len(stages.first) - n, len(stages.recourse)
+        P = block["P"]
+        q = [block["q"][:, n:] + apply(P[:, n:, :n], z), block["d"]]
+        coupled, rows = block["T"].shape[-2], block["W"].shape[-2]
+        T = torch.nn.functional.pad(block["T"], (0, 0, 0, rows - coupled))
+        A, b = _stacked(block["G"], block["h"], T, block["W"], block["r"], z)
+        E, e = _stacked(block["E"], block["e"], block["F"], block["V"], block["s"], z)
+        whole = _joined([_joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1),
+                         _joined([P.new_zeros(1, k, extra), block["D"]], -1)], -2)  # fmt: skip
+        return Remainder(whole, _joined(q, -1), A, b, E, e)
+
+    def _is_separable(self, rest: Remainder) -> bool:
+        """Whether each variable has its own rows and cost, the same in all contexts."""
+        if rest.E.shape[-2] or len(rest.A) > 1 or len(rest.P) > 1:
+            return False
+        curved = rest.P[0] - rest.P[0].diagonal().diag()
+        return bool(((rest.A[0] != 0).sum(-1) <= 1).all()) and not bool(curved.any())
+
+
+def _stacked(
+    first: torch.Tensor, bound: torch.Tensor, coupling: torch.Tensor, own: torch.Tensor,
+    own_bound: torch.Tensor, z: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Rows of what is left, with the decision on the right: first-stage rows, then the others."""
+    n = z.shape[-1]
+    matters = (first[:, :, n:] != 0).any(-1).any(0)
+    first, bound = first[:, matters], bound[:, matters]
+    bounds = [bound - apply(first[:, :, :n], z), own_bound - apply(coupling[:, :, :n], z)]
+    nothing = first.new_zeros(1, first.shape[1], own.shape[-1])
+    upper = _joined([first[:, :, n:], nothing], -1)
+    lower = _joined([coupling[:, :, n:], own], -1)
+    return _joined([upper, lower], -2), _joined(bounds, -1)
+
+
+def _joined(parts: list[torch.Tensor], dim: int) -> torch.Tensor:
+    lead = max(len(part) for part in parts)
+    return torch.cat([part.expand(lead, *part.shape[1:]) for part in parts], dim)
+
+
+def _separable(rest: Remainder) -> torch.Tensor:
+    """The best cost where each variable lies between bounds of its own: min ½ D u² + d u."""
+    A, D = rest.A[0], rest.P[0].diagonal()
+    infinity = torch.inf
+    bare = (A == 0).all(-1)
+    slack = rest.b[:, bare].detach()
+    allowed = (slack >= -TOLERANCE * (1 + slack.abs())).all(-1)
+    if A.shape[-1] == 0:
+        return torch.where(allowed, 0.0, infinity).to(rest.b)
+    # The bound that each row is, divided by the row's one coefficient.
+    bound = rest.b / torch.where(bare, 1.0, A.sum(-1))
+    low = _gathered(bound, A < 0, -infinity).amax(-1)
+    high = _gathered(bound, A > 0, infinity).amin(-1)
+    gap = (low - high).detach()
+    allowed = allowed & (gap <= TOLERANCE * (1 + high.detach().abs())).all(-1)
+    d = rest.q.expand_as(low)
+    flat = D <= 0
+    # Where the cost is flat any choice will do; a bound that is there is one.
+    corner = torch.where(d > 0, low, high)
+    at_rest = torch.minimum(torch.maximum(torch.zeros_like(low), low.detach()), high.detach())
+    corner = torch.where(d == 0, at_rest, corner)
+    inner = torch.minimum(torch.maximum(-d / torch.where(flat, 1.0, D), low), high)
+    u = torch.where(flat, corner, inner)
+    unbounded = u.detach().isinf().any(-1)
+    u = torch.where(u.detach().isinf(), 0.0, u)
+    best = (u * (0.5 * D * u + d)).sum(-1)
+    best = torch.where(unbounded, -infinity, best)
+    return torch.where(allowed | best.isnan(), best, infinity)
+
+
+def _gathered(values: torch.Tensor, mask: torch.Tensor, absent: float) -> torch.Tensor:
+    """Values of each column's rows, ``(N, n_columns, most_rows)``, filled up with `absent`."""
+    column, row = mask.T.nonzero(as_tuple=True)
+    count = mask.sum(0)
+    place = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[column]
+    n_rows = values.shape[-1]
+    index = row.new_full((len(count), max(int(count.max()), 1)), n_rows)
+    index[column, place] = row
+    return torch.nn.functional.pad(values, (0, 1), value=absent)[:, index]
+
+
+def _solved(rest: Remainder) -> torch.Tensor:
+    """The best cost by a solver; its gradient in the data is that of the Lagrangian."""
+    if not _solvers:
+        raise UnsupportedProblemError(
+            "the cost of a decision with recourse needs a solver, and none is there: import forewise"
+        )
+    n_contexts = max(len(part) for part in rest)
+    with torch.no_grad():
+        answer = _answer(rest, n_contexts)
+        # A second try for those that rounding made infeasible.
+        again = answer.infeasible.nonzero().squeeze(-1)
+        if len(again):
+            second = _answer(rest.take(again).relaxed(), len(again))
+            parts = zip(answer, second, strict=True)
+            answer = RecourseAnswer(*(a.index_copy(0, again, b) for a, b in parts))
+    x = torch.where(_finite(answer.x), answer.x, 0.0)
+    best = (x * (0.5 * apply(rest.P, x) + rest.q)).sum(-1)
+    for matrix, bound, multiplier in (
+        (rest.A, rest.b, answer.inequality),
+        (rest.E, rest.e, answer.equality),
+    ):
+        if bound.shape[-1]:
+            excess = apply(matrix, x) - bound
+            multiplier = torch.where(_finite(multiplier), multiplier, 0.0)
+            best = best + (multiplier * (excess - excess.detach())).sum(-1)
+    best = torch.where(_finite(answer.x)[:, 0], best, torch.nan)
+    best = torch.where(answer.unbounded, -torch.inf, best)
+    return torch.where(answer.infeasible, torch.inf, best)
+
+
+def _finite(values: torch.Tensor) -> torch.Tensor:
+    return values.isfinite().all(-1, keepdim=True)
+
+
+def _answer(rest: Remainder, n_contexts: int) -> RecourseAnswer:
+    program = ScenarioProgram(
+        weights=torch.ones(n_contexts, 1, dtype=WORKING_DTYPE, device=rest.q.device),
+        P=rest.P, q=rest.q, G=rest.A, h=rest.b, E=rest.E, e=rest.e,
+    )  # fmt: skip
+    return _solvers[0](program)
