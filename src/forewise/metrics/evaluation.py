@@ -68,7 +68,8 @@ def optimum(
     decisions, costs = [], []
     for part in parts(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes):
         with torch.no_grad():
-            solution = solve(problem, constant_scenarios(scenarios[part]), solver, "return")
+            chosen = constant_scenarios(scenarios[part])
+            solution = solve(problem.for_contexts(part), chosen, solver, "return")
         places = range(part.start, part.stop)
         _require_optimal(solution, places if numbers is None else numbers[part].tolist())
         # Whatever follows in the program's first stage is not part of the decision.
@@ -109,10 +110,11 @@ def expected_costs(
     for part in parts(scenarios.n_contexts, M * (scenarios.n_outcomes + decision.shape[1])):
         chosen = constant_scenarios(scenarios[part])
         outcome = possible_values(chosen).flatten(0, 1)
-        costs = realised_costs(problem, decision[part].repeat_interleave(M, 0), outcome)
+        context = torch.arange(part.start, part.stop).repeat_interleave(M)
+        own = problem.for_contexts(context)
+        costs = realised_costs(own, decision[context], outcome)
         if compared_to is not None:
-            other = compared_to[part].repeat_interleave(M, 0)
-            costs = costs - realised_costs(problem, other, outcome)
+            costs = costs - realised_costs(own, compared_to[context], outcome)
         means.append((chosen.weights * costs.reshape(-1, M)).sum(1))
     return torch.cat(means)
 

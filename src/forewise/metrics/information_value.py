@@ -96,7 +96,8 @@ def _wait_and_see(problem: Problem, scenarios: Scenarios, solver: Solver | None)
         context, scenario = (chosen.weights > 0).nonzero(as_tuple=True)
         context_number = context + part.start
         outcome, weight = chosen.values[context, scenario], chosen.weights[context, scenario]
-        informed = informed_optimum(problem, outcome, solver, context_number)
+        own = problem.for_contexts(context_number)
+        informed = informed_optimum(own, outcome, solver, context_number)
         total.index_add_(0, context_number, weight * informed.cost)
     return total
 

@@ -2,10 +2,10 @@
 
 With θ = (outcome, given), every part an affine map of θ:
 
-    min   ½ x'P(θ)x + q(θ)'x + c(θ) + Σ_k ½ κ_k β_k(θ)²
+    min   ½ x'P(θ)x + q(θ)'x + c(θ) + Σ_k α_k(θ) β_k(θ)
     s.t.  A(θ) x ≤ b(θ),  with = in the rows of a mask
 
-The squares are constants in x that presolving leaves behind: (y − z)² has a y². Knows nothing of
+The products are constants in x that presolving leaves behind: (y − z)² has a y². Knows nothing of
 CVXPY: `reading` makes a form from it, `presolve` makes it smaller, `lifting` makes scenario
 programs of it. May import: nothing of forewise.
 """
@@ -55,7 +55,7 @@ class CanonicalForm:
     q : array (n, n_θ + 1)
         Affine maps of θ have their constant in the last column.
     c : array (n_θ + 1,)
-    kappa, beta : arrays (n_squares,), (n_squares, n_θ + 1)
+    alpha, beta : arrays (n_products, n_θ + 1)
     A, A_terms : array (m, n), and what depends on θ
     b : array (m, n_θ + 1)
     equality : mask (m,)
@@ -70,7 +70,7 @@ class CanonicalForm:
     P_terms: Terms
     q: Array
     c: Array
-    kappa: Array
+    alpha: Array
     beta: Array
     A: Array
     A_terms: Terms
@@ -122,4 +122,4 @@ class CanonicalForm:
         return cls(**made)
 
 
-_SPARSE = ("P", "q", "beta", "A", "b")
+_SPARSE = ("P", "q", "alpha", "beta", "A", "b")

@@ -92,8 +92,8 @@ class LiftedForm:
 
     stages: Stages
     blocks: dict[str, AffineBlock]
-    squares: AffineBlock  # β, whose squares are part of the cost
-    kappa: torch.Tensor
+    alpha: AffineBlock  # whose products with β are part of the cost
+    beta: AffineBlock
 
     @classmethod
     def of(cls, form: CanonicalForm) -> LiftedForm:
@@ -125,7 +125,7 @@ class LiftedForm:
             "V": matrix(stages.F, recourse),
             "s": vector(form.b[stages.F]),
         }
-        return cls(stages, blocks, vector(form.beta), torch.from_numpy(form.kappa))
+        return cls(stages, blocks, vector(form.alpha), vector(form.beta))
 
     def program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ScenarioProgram:
         """The program of scenarios, and of what is given ``(n_contexts | 1, n_given)``."""
@@ -140,17 +140,18 @@ class LiftedForm:
             if block.outcome is not None and mean is None:
                 mean = (weights.unsqueeze(1) @ outcome).squeeze(1)
             made[name] = block(outcome[:, 0] if mean is None else mean, given)
-        made["c"] = made["c"].squeeze(-1) + self.mean_squares(outcome, weights, given)
+        made["c"] = made["c"].squeeze(-1) + self._mean_products(outcome, weights, given)
         return ScenarioProgram(weights=weights, **made)
 
-    def mean_squares(
+    def products(self, outcome: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
+        """Σ_k α_k β_k: ``(...)`` from ``(..., n_outcomes)``, 1 where nothing depends on it."""
+        return (self.alpha(outcome, given) * self.beta(outcome, given)).sum(-1)
+
+    def _mean_products(
         self, outcome: torch.Tensor, weights: torch.Tensor, given: torch.Tensor | None
     ) -> torch.Tensor:
-        """Weighted mean of Σ_k ½ κ_k β_k² over the scenarios, ``(n_contexts | 1,)``."""
-        if len(self.kappa) == 0:
-            return outcome.new_zeros(1)
-        values = self.squares(outcome, None if given is None else given.unsqueeze(1))
-        total = 0.5 * (values.square() @ self.kappa.to(outcome.device))
+        """Weighted mean of the products over the scenarios, ``(n_contexts | 1,)``."""
+        total = self.products(outcome, None if given is None else given.unsqueeze(1))
         return total[:, 0] if total.shape[1] == 1 else (weights * total).sum(1)
 
 

@@ -117,11 +117,14 @@ def check_convex(problem: Any) -> None:
                 if named
                 else "the product of two variables is not convex: make one of them a parameter"
             )
-        elif _is_objective(part) and culprit is part.args[0]:
-            advice = "a cost is minimised, so that it must be convex; concave parts are for gains"
+        elif _is_objective(culprit):
+            advice = "what is minimised must be convex, and this is concave or neither"
+        elif culprit is part:
+            advice = "a constraint is convex <= concave, or affine == affine"
+        where = "" if culprit is part else f" in {quoted(part)}"
         raise ModelError(
-            f"the problem is not convex by CVXPY's rules (DCP), because of {quoted(culprit)} in "
-            f"{quoted(part)}: {advice}"
+            f"the problem is not convex by CVXPY's rules (DCP), because of {quoted(culprit)}"
+            f"{where}: {advice}"
         )
 
 
@@ -138,7 +141,7 @@ def check_parametrised(problem: Any, outcome: list[Any]) -> None:
                 f"({in_question}): a draw of it need not be positive semidefinite, and the cost "
                 "not convex; use sum_squares(root @ z) with the matrix's root as the parameter"
             )
-        if _multiplies(culprit):
+        if _multiplies(culprit) and all(factor.parameters() for factor in culprit.args):
             raise ModelError(
                 f"two parameters multiply each other in {quoted(culprit)}: make the product one "
                 "parameter of its own, or let a variable w with the constraint w == "

@@ -256,7 +256,11 @@ def _check_roles(form: CanonicalForm, outcomes: list[Any]) -> None:
 def _check_equations(lifted: LiftedForm) -> None:
     """No equation ties the decision alone to the outcome."""
     V = lifted.blocks["V"]
-    if V.constant.shape[-1] == 0 and len(lifted.stages.F):
+    has_recourse = (V.constant != 0).any(-1)
+    for part in (V.outcome, V.given):
+        if part is not None:
+            has_recourse[part.entry // V.constant.shape[-1]] = True
+    if not has_recourse.all():
         raise ModelError(
             "an equality constraint ties the decision alone to the outcome, which no decision "
             "meets in two scenarios: let a variable that is not a decision take the difference"

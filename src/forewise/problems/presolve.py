@@ -29,7 +29,7 @@ def substitute_copies(form: CanonicalForm) -> CanonicalForm:
     scenario programs have no such products in their cost.
     """
     P, A, q, b, c = (part.copy() for part in (form.P, form.A, form.q, form.b, form.c))
-    kappa, beta = list(form.kappa), list(form.beta)
+    alpha, beta = list(form.alpha), list(form.beta)
     n, m = len(q), len(A)
     fixed_row, fixed_column = np.ones(m, dtype=bool), np.ones(n, dtype=bool)
     fixed_row[form.A_terms.row] = False
@@ -45,15 +45,12 @@ def substitute_copies(form: CanonicalForm) -> CanonicalForm:
         for t in sorted(candidates, key=lambda t: (P[t, t] != 0, -t)):
             others = np.flatnonzero((A[i] != 0) & (np.arange(n) != t))
             mixed = is_decision[others].any() and not is_decision[others].all()
-            # Two maps of θ do not multiply.
-            multiplied = q[t, :-1].any() and b[i, :-1].any()
-            if multiplied or (mixed and P[t].any()):
+            if mixed and P[t].any():
                 continue
             coefficient, shift = -A[i, others] / A[i, t], b[i] / A[i, t]
             # x_t = coefficient·x_others + shift, in the costs …
-            kappa.append(P[t, t])
+            alpha.append(q[t] + 0.5 * P[t, t] * shift)
             beta.append(shift)
-            c += q[t, -1] * shift if shift[:-1].any() else shift[-1] * q[t]
             q += np.outer(P[t], shift)
             q[others] += np.outer(coefficient, q[t])
             across = P[t].copy()
@@ -69,15 +66,14 @@ def substitute_copies(form: CanonicalForm) -> CanonicalForm:
             A[np.ix_(rows, others)] += np.outer(A[rows, t], coefficient)
             A[:, t] = 0
             break
-    squares = np.array(kappa) != 0
-    return _restricted(
-        replace(
-            form, P=P, A=A, q=q, b=b, c=c, kappa=np.array(kappa)[squares],
-            beta=np.array(beta).reshape(len(kappa), len(c))[squares],
-        ),
-        kept_row,
-        kept_column,
-    )  # fmt: skip
+    left, right = (np.array(part).reshape(-1, len(c)) for part in (alpha, beta))
+    # A product of which one factor is a constant is affine, and the others are few.
+    fixed_left, fixed_right = ~left[:, :-1].any(1), ~right[:, :-1].any(1)
+    c += left[fixed_left, -1] @ right[fixed_left]
+    c += right[~fixed_left & fixed_right, -1] @ left[~fixed_left & fixed_right]
+    both = ~fixed_left & ~fixed_right
+    smaller = replace(form, P=P, A=A, q=q, b=b, c=c, alpha=left[both], beta=right[both])
+    return _restricted(smaller, kept_row, kept_column)
 
 
 def _unmixed(form: CanonicalForm, is_decision: Array) -> Array:

@@ -2,8 +2,7 @@
 
 CVXPY rewrites atoms as linear rows and quadratic costs, and keeps every matrix as an affine map
 of the parameters. Here these maps are taken apart into plain arrays, with the columns of the
-decision and the parameters in the user's order. May import: exceptions, its siblings `canonical`
-and `model_checks`.
+decision and the parameters in the user's order. May import: exceptions, its sibling `canonical`.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def read(problem: Any, decision: list[Any], outcome: list[Any], given: list[Any]
         P_terms=P_terms,
         q=q[:n],
         c=q[n],
-        kappa=np.zeros(0),
+        alpha=np.zeros((0, n_parameters + 1)),
         beta=np.zeros((0, n_parameters + 1)),
         A=-rows[:, :n],
         A_terms=Terms(A_terms.row, A_terms.column, A_terms.parameter, -A_terms.coefficient),
@@ -114,12 +113,12 @@ def _stuffed(problem: Any) -> tuple[Any, Any, dict[int, Any]]:
 
 
 def _require_linear_rows(stuffed: Any) -> None:
-    kinds = {"SOC": "second-order cone", "ExpCone": "exponential cone", "PSD": "matrix cone"}
+    kinds = {"SOC": "a second-order", "ExpCone": "an exponential", "PSD": "a matrix"}
     for constraint in stuffed.constraints:
         kind = _kind(constraint)
         if kind not in ("Zero", "NonNeg"):
             raise ModelError(
-                f"this problem needs a {kinds.get(kind, kind)}, and forewise takes linear and "
+                f"this problem needs {kinds.get(kind, 'another')} cone, and forewise takes linear and "
                 "quadratic programs only, as yet: quadratic terms may stand in the objective, added "
                 "up, but not in constraints or inside other functions; norms must be norm1 or "
                 "norm_inf"

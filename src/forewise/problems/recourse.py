@@ -82,10 +82,7 @@ class RecourseCost:
         block = {name: made(outcome, given) for name, made in self.lifted.blocks.items()}
         n = self.lifted.stages.n_decisions
         fixed = (z * (0.5 * apply(block["P"][:, :n, :n], z) + block["q"][:, :n])).sum(-1)
-        fixed = fixed + block["c"].squeeze(-1)
-        if len(self.lifted.kappa):
-            squares = self.lifted.squares(outcome, given).square()
-            fixed = fixed + 0.5 * (squares @ self.lifted.kappa.to(z.device))
+        fixed = fixed + block["c"].squeeze(-1) + self.lifted.products(outcome, given)
         rest = self._remainder(block, z)
         if rest.q.shape[-1] == 0 and rest.b.shape[-1] == 0:
             return fixed

@@ -1,0 +1,308 @@
+"""CvxpyProblem: built-in problems written in CVXPY, textbook programs, names, copies, given."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.problems.lifting import stages_of
+from forewise.testing import check_problem
+
+N = 4
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def newsvendor():
+    z, y = cp.Variable(N, nonneg=True, name="z"), cp.Parameter(N, name="y")
+    cost = 100 * cp.sum(cp.pos(y - z)) + 900 * cp.sum(cp.pos(z - y))
+    return fw.CvxpyProblem(cp.Minimize(cost), [], decision=z, outcome=y)
+
+
+def quadratic_newsvendor(full):
+    random = rng(1)
+    Q, Qs, Qe = (np.diag(random.uniform(1, 2, N)) for _ in range(3))
+    if full:
+        Qs = Qs + np.ones((N, N)) / 2
+    c, cs, ce, p = random.normal(size=N), *random.uniform(1, 9, (2, N)), random.uniform(1, 2, N)
+    z, y = cp.Variable(N, nonneg=True, name="z"), cp.Parameter(N, name="y")
+    short, over = cp.pos(y - z), cp.pos(z - y)
+    cost = cp.quad_form(z, Q) + c @ z + cp.quad_form(short, Qs) + cs @ short
+    cost += cp.quad_form(over, Qe) + ce @ cp.pos(z - y)
+    written = fw.CvxpyProblem(cp.Minimize(cost), [p @ z <= 3.0 * N], decision=z, outcome=y)
+    built_in = fw.QuadraticNewsvendor(
+        quadratic=Q, linear=c, shortage_quadratic=Qs, shortage=cs, excess_quadratic=Qe, excess=ce,
+        price=p, budget=3.0 * N,
+    )  # fmt: skip
+    return built_in, written
+
+
+def portfolio():
+    returns = rng(2).uniform(0.05, 0.2, N)
+    z, y = cp.Variable(N, nonneg=True, name="z"), cp.Parameter(N, name="y")
+    rows = [returns @ z >= 0.1, cp.sum(z) == 1]
+    written = fw.CvxpyProblem(cp.Minimize(cp.pos(-y @ z)), rows, decision=z, outcome=y)
+    return fw.Portfolio(returns, 0.1, budget=1.0), written
+
+
+@pytest.mark.parametrize(
+    ("pair", "values"),
+    [
+        (lambda: (fw.Newsvendor(100.0, 900.0), newsvendor()), rng().uniform(0, 10, (3, 8, N))),
+        (lambda: quadratic_newsvendor(False), rng().uniform(0, 10, (3, 8, N))),
+        (lambda: quadratic_newsvendor(True), rng().uniform(0, 10, (3, 8, N))),
+        (portfolio, rng().normal(0.1, 1, (3, 8, N))),
+    ],
+    ids=["newsvendor", "quadratic", "full quadratic", "portfolio"],
+)
+def test_the_papers_problems_equal_the_built_in_ones(pair, values):
+    built_in, written = pair()
+    found = []
+    for problem in (built_in, written):
+        outcome = torch.tensor(values, requires_grad=True)
+        solution = fw.solve(problem, fw.Scenarios(outcome), fw.InteriorPoint())
+        (solution.decision * torch.arange(1.0, N + 1)).sum().backward()
+        found.append((solution.decision, solution.objective, outcome.grad))
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+    decision = rng(5).uniform(0, 5, (3, N))
+    assert torch.allclose(
+        written.cost(decision, values[:, 0]), built_in.cost(decision, values[:, 0]), rtol=1e-7
+    )
+    shapes = {name: block.shape for name, block in built_in.program(fw.Scenarios(values)).blocks().items()}
+    ours = {name: block.shape for name, block in written.program(fw.Scenarios(values)).blocks().items()}
+    assert ours == shapes
+
+
+def test_conformance():
+    check_problem(newsvendor(), rng().uniform(0, 10, (6, N)))
+    check_problem(quadratic_newsvendor(True)[1], rng().uniform(0, 10, (6, N)))
+    check_problem(farmer(), rng().uniform(2, 3, (4, 3)) * [1, 1.2, 8])
+
+
+def farmer():
+    """Birge and Louveaux, Introduction to Stochastic Programming, section 1.1."""
+    acres = cp.Variable(3, nonneg=True, name="acres")  # wheat, corn, sugar beets
+    bought, sold = cp.Variable(2, nonneg=True), cp.Variable(4, nonneg=True)
+    yields = cp.Parameter(3, name="yields")
+    cost = np.array([150, 230, 260]) @ acres + np.array([238, 210]) @ bought
+    cost -= np.array([170, 150, 36, 10]) @ sold
+    rows = [
+        cp.sum(acres) <= 500,
+        cp.multiply(yields[:2], acres[:2]) + bought - sold[:2] >= np.array([200, 240]),
+        sold[2] + sold[3] <= yields[2] * acres[2],
+        sold[2] <= 6000,
+    ]
+    return fw.CvxpyProblem(cp.Minimize(cost), rows, decision=acres, outcome=yields)
+
+
+def test_the_farmers_problem():
+    values = np.outer([1.2, 1.0, 0.8], [2.5, 3, 20])[None]
+    problem, scenarios = farmer(), fw.Scenarios(values)
+    solution = fw.solve(problem, scenarios)
+    assert solution.objective.item() == pytest.approx(-108390, abs=0.01)
+    assert torch.allclose(solution.decision, torch.tensor([[170.0, 80, 250]]).double(), atol=1e-4)
+    # The book rounds each scenario's profit to whole dollars: 1,150 and 7,016.
+    assert fw.value_of_stochastic_solution(problem, scenarios).item() == pytest.approx(1150, abs=0.5)
+    assert fw.expected_value_of_perfect_information(problem, scenarios).item() == pytest.approx(
+        7015.56, abs=0.01
+    )
+
+
+def test_capacity_expansion_with_recourse():
+    """Birge and Louveaux, section 5.1, example 1: min 100 x1 + 150 x2 + E q'y; optimum −855.83."""
+    x, y = cp.Variable(2, name="x"), cp.Variable(2, nonneg=True)
+    demand, price = cp.Parameter(2, name="d"), cp.Parameter(2, name="q")
+    rows = [
+        cp.sum(x) <= 120, x >= np.array([40, 20]), 6 * y[0] + 10 * y[1] <= 60 * x[0],
+        8 * y[0] + 5 * y[1] <= 80 * x[1], y <= demand,
+    ]  # fmt: skip
+    objective = cp.Minimize(np.array([100, 150]) @ x + price @ y)
+    problem = fw.CvxpyProblem(objective, rows, decision=x, outcome=[demand, price])
+    values = np.array([[[500, 100, -24, -28], [300, 300, -28, -32]]], dtype=float)
+    solution = fw.solve(problem, fw.Scenarios(values, weights=[0.4, 0.6]))
+    assert solution.objective.item() == pytest.approx(-2567 / 3, rel=1e-6)
+    assert solution.decision[0].tolist() == pytest.approx([140 / 3, 36.25], rel=1e-6)
+
+
+def test_simple_recourse_of_two_oils():
+    """Kall and Wallace, Stochastic Programming, section 1.2: deterministic optimum 126 at (36, 18).
+
+    Their stochastic version replaces demands by four scenarios here; its optimum is checked
+    against HiGHS on the extensive form, not against a printed number.
+    """
+    x = cp.Variable(2, nonneg=True, name="x")
+    missing = cp.Variable(2, nonneg=True)
+    demand = cp.Parameter(2, name="h")
+    rows = [cp.sum(x) <= 100, cp.hstack([2 * x[0] + 6 * x[1], 3 * x[0] + 3 * x[1]]) + missing >= demand]
+    objective = cp.Minimize(np.array([2, 3]) @ x + np.array([7, 12]) @ missing)
+    problem = fw.CvxpyProblem(objective, rows, decision=x, outcome=demand)
+    certain = fw.solve(problem, fw.Scenarios([[[180.0, 162.0]]]))
+    assert certain.objective.item() == pytest.approx(126, rel=1e-6)
+    assert certain.decision[0].tolist() == pytest.approx([36, 18], rel=1e-6)
+    values = np.array([180, 162]) + rng().normal(0, 10, (2, 4, 2))
+    ours = fw.solve(problem, fw.Scenarios(values)).objective
+    theirs = fw.solve(problem, fw.Scenarios(values), fw.ReferenceSolver()).objective
+    assert torch.allclose(ours, theirs, rtol=1e-6)
+
+
+def transport():
+    """Two decisions, one a matrix; outcomes a matrix and a vector; a matrix that is given."""
+    ship, spare = cp.Variable((2, 3), nonneg=True, name="ship"), cp.Variable(name="spare")
+    need, extra = cp.Parameter((2, 3), name="need"), cp.Parameter(name="extra")
+    price, room = cp.Parameter((2, 3), name="price"), cp.Parameter(2, name="room")
+    cost = cp.sum(cp.multiply(price, ship)) + 9 * cp.sum(cp.pos(need - ship)) + cp.square(spare)
+    cost += 5 * cp.abs(spare - extra) + cp.sum(cp.square(ship))
+    return fw.CvxpyProblem(
+        cp.Minimize(cost), [cp.sum(ship, axis=1) <= room], decision=[ship, spare],
+        outcome=[need, extra], given=[price, room],
+    )  # fmt: skip
+
+
+def test_names_shapes_and_orders():
+    problem = transport()
+    assert problem.decision_shapes == {"ship": (2, 3), "spare": ()}
+    assert (problem.n_outcomes, problem.n_decisions()) == (7, 7)
+    ship = np.arange(6.0).reshape(2, 3)
+    decision = np.concatenate([ship.flatten(order="F"), [7.0]])  # decisions are as CVXPY's
+    parts = problem.split_decision(np.stack([decision, decision]))
+    assert np.array_equal(parts["ship"], np.stack([ship, ship]))
+    assert parts["spare"].tolist() == [7, 7]
+    assert torch.equal(problem.join_decision(parts), torch.tensor(np.stack([decision, decision])))
+    assert problem.split_decision(torch.tensor(decision))["ship"].tolist() == ship.tolist()
+    need = rng().uniform(0, 6, (2, 3))
+    outcome = np.concatenate([need.reshape(-1), [6.0]])  # outcomes are as NumPy's
+    price = rng(1).uniform(0, 2, (2, 3))
+    bound = problem.bound({"price": price[None], "room": np.array([[20.0, 20.0]])})
+    expected = (price * ship).sum() + 9 * np.clip(need - ship, 0, None).sum() + 49 + 5
+    expected += (ship**2).sum()
+    assert bound.cost(decision[None], outcome[None]).item() == pytest.approx(expected)
+    assert "ship (2, 3), spare; outcome: need (2, 3), extra; given: price" in repr(problem)
+
+
+def test_given_equals_a_loop_over_contexts():
+    problem, random = transport(), rng(3)
+    price, room = random.uniform(0, 2, (5, 2, 3)), random.uniform(1, 3, (5, 2))
+    values = random.uniform(0, 3, (5, 6, 7))
+    bound = problem.bound({"price": price, "room": room})
+    flat = problem.bound(np.concatenate([price.reshape(5, -1), room], axis=1))
+    together = fw.solve(bound, fw.Scenarios(values)).objective
+    assert torch.equal(fw.solve(flat, fw.Scenarios(values)).objective, together)
+    decision = fw.solve(bound, fw.Scenarios(values)).decision
+    costs = bound.cost(decision[:, :7], values[:, 0])
+    for i in range(5):
+        alone = problem.bound({"price": price[i : i + 1], "room": room[i : i + 1]})
+        scenarios = fw.Scenarios(values[i : i + 1])
+        assert fw.solve(alone, scenarios).objective[0] == together[i]
+        assert torch.allclose(alone.cost(decision[i : i + 1, :7], values[i : i + 1, 0])[0], costs[i])
+    rows = torch.tensor([4, 1])
+    part = fw.solve(bound[rows], fw.Scenarios(values[[4, 1]])).objective
+    assert torch.equal(part, together[rows])
+    assert torch.equal(fw.solve(bound[1:3], fw.Scenarios(values[1:3])).objective, together[1:3])
+    values_of = fw.expected_value_of_perfect_information(bound, fw.Scenarios(values))
+    first = fw.expected_value_of_perfect_information(bound[:1], fw.Scenarios(values[:1]))
+    assert values_of[0] == pytest.approx(first[0].item())
+    assert float(fw.value_of_stochastic_solution(bound, fw.Scenarios(values)).min()) >= -1e-6
+
+
+def test_decisions_are_differentiable_in_what_is_given():
+    problem, random = transport(), rng(4)
+    values = random.uniform(0, 3, (2, 5, 7))
+    given = torch.tensor(random.uniform(1, 2, (2, 8)), requires_grad=True)
+
+    def decide(given):
+        return fw.solve(problem.bound(given), fw.Scenarios(values)).decision[:, :7]
+
+    assert torch.autograd.gradcheck(decide, (given,), eps=1e-5, atol=1e-4, rtol=1e-3)
+    decision = torch.tensor(random.uniform(0, 1, (2, 7)), requires_grad=True)
+    outcome = torch.tensor(values[:, 0], requires_grad=True)
+
+    def cost(decision, outcome, given):
+        return problem.bound(given).cost(decision, outcome)
+
+    assert torch.autograd.gradcheck(cost, (decision, outcome, given), eps=1e-6, atol=1e-5)
+
+
+def test_a_problem_without_given_is_bound_to_nothing():
+    problem = newsvendor()
+    assert problem.bound(None) is problem
+    for built_in in (fw.Newsvendor(1.0, 2.0), fw.Portfolio([0.1], 0.1)):
+        assert built_in.bound(None) is built_in
+        assert built_in.for_contexts(slice(0, 1)) is built_in
+
+
+def test_copies_need_no_cvxpy(monkeypatch):
+    problem = transport()
+    stored = pickle.dumps(problem)
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    scenarios = fw.Scenarios(rng().uniform(0, 3, (2, 4, 7)))
+    given = rng().uniform(1, 2, (2, 8))
+    expected = fw.solve(problem.bound(given), scenarios).decision
+    for again in (pickle.loads(stored), copy.deepcopy(problem)):
+        assert torch.equal(fw.solve(again.bound(given), scenarios).decision, expected)
+    bound = pickle.loads(pickle.dumps(problem.bound(given)))
+    assert torch.equal(fw.solve(bound, scenarios).decision, expected)
+    with pytest.raises(fw.MissingDependencyError, match=r'pip install "forewise\[cvxpy\]"'):
+        fw.CvxpyProblem(None, [], decision=None, outcome=None)
+
+
+def test_what_needs_no_outcome_is_decided_once():
+    z, y = cp.Variable(3, name="z"), cp.Parameter(3, name="y")
+    held = np.ones(3)
+    cost = cp.norm1(z - held) + cp.sum_squares(z - y) + cp.sum(cp.abs(z - y))
+    problem = fw.CvxpyProblem(cp.Minimize(cost), [], decision=z, outcome=y)
+    stages = stages_of(problem.form)
+    assert len(stages.first) == 6  # the decision, and its distance from what is held
+    assert len(stages.recourse) == 3  # one per absolute value; squares have none
+    assert len(stages.coupled) == 3
+    assert len(stages.F) == 0
+    values = rng().normal(size=(1, 4, 3))
+    solution = fw.solve(problem, fw.Scenarios(values))
+    truth = cp.Problem(cp.Minimize(
+        cp.norm1(z - held) + sum(cp.sum_squares(z - v) + cp.norm1(z - v) for v in values[0]) / 4
+    ))  # fmt: skip
+    assert solution.objective.item() == pytest.approx(truth.solve(solver=cp.CLARABEL), rel=1e-6)
+
+
+def test_a_constant_parameter_may_multiply_an_outcome():
+    z, y = cp.Variable(2, nonneg=True, name="z"), cp.Parameter(2, name="y")
+    rate = cp.Parameter(name="rate", value=2.0)
+    objective = cp.Minimize(rate * (y @ z) + cp.sum_squares(z))
+    problem = fw.CvxpyProblem(objective, [], decision=z, outcome=y)
+    assert problem.cost([[1.0, 2.0]], [[3.0, 1.0]]).tolist() == [15.0]
+    assert rate.value == 2.0
+
+
+def test_a_decision_that_leaves_no_recourse_costs_infinitely_much():
+    z, y = cp.Variable(1, name="z"), cp.Parameter(1, name="y")
+    u = cp.Variable(2, nonneg=True)
+    rows = [cp.sum(u) + z == y, u[0] <= 1, u[1] <= 1]
+    problem = fw.CvxpyProblem(cp.Minimize(cp.sum(u) - z[0]), rows, decision=z, outcome=y)
+    decision = torch.tensor([[1.0], [5.0], [3.0]], dtype=torch.float64, requires_grad=True)
+    cost = problem.cost(decision, [[2.0]] * 3)
+    assert cost.tolist()[1:] == [torch.inf] * 2
+    assert cost[0].item() == pytest.approx(0.0, abs=1e-7)
+    cost[0].backward()
+    assert decision.grad[0, 0].item() == pytest.approx(-2.0)
+    # A decision that misses by rounding does not.
+    assert problem.cost([[2 + 1e-9]], [[2.0]]).item() == pytest.approx(-2, abs=1e-5)
+
+
+def test_uncertain_constraints_hold_in_every_scenario():
+    z, y = cp.Variable(2, nonneg=True, name="z"), cp.Parameter(2, name="y")
+    problem = fw.CvxpyProblem(cp.Minimize(cp.sum(z)), [y @ z >= 1], decision=z, outcome=y)
+    values = rng().uniform(0.5, 2, (3, 6, 2))
+    decision = fw.solve(problem, fw.Scenarios(values)).decision
+    products = (torch.tensor(values) * decision.unsqueeze(1)).sum(-1)
+    assert float(products.min()) >= 1 - 1e-7
+    assert problem.cost([[0.1, 0.1]], [[1.0, 1.0]]).item() == torch.inf
+    assert problem.cost([[1.0, 0.5]], [[1.0, 1.0]]).item() == 1.5
