@@ -83,7 +83,9 @@ class Layout:
     def state(self) -> dict[str, dict[str, list[int]]]:
         """Plain values."""
         roles = {"decision": self.decision, "outcome": self.outcome, "given": self.given}
-        return {role: {name: list(s) for name, s in shapes.items()} for role, shapes in roles.items()}
+        return {
+            role: {name: list(s) for name, s in shapes.items()} for role, shapes in roles.items()
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, dict[str, list[int]]]) -> Layout:
