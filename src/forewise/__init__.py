@@ -102,6 +102,7 @@ __all__ = [
     "Learner",
     "MissingDependencyError",
     "MixturePredictor",
+    "ModelError",
     "NeighborPredictor",
     "NetworkPredictor",
     "Newsvendor",

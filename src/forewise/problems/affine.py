@@ -66,7 +66,7 @@ class AffineBlock:
     ) -> AffineBlock:  # fmt: skip
         """The block with these terms; `entry` counts through `constant` row by row."""
         known = parameter < n_outcomes
-        first = (part[known] for part in (entry, parameter, coefficient))
+        first = (entry[known], parameter[known], coefficient[known])
         last = (entry[~known], parameter[~known] - n_outcomes, coefficient[~known])
         return cls(
             torch.from_numpy(np.ascontiguousarray(constant)).to(WORKING_DTYPE),

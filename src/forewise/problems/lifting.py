@@ -51,7 +51,7 @@ def stages_of(form: CanonicalForm) -> Stages:
     n = len(form.q)
     pattern = form.A != 0
     pattern[form.A_terms.row, form.A_terms.column] = True
-    uncertain_row = form.b[:, : form.n_outcomes].any(1)
+    uncertain_row = np.asarray(form.b[:, : form.n_outcomes].any(1))
     uncertain_row[form.A_terms.row[form.is_outcome(form.A_terms.parameter)]] = True
     uncertain = form.q[:, : form.n_outcomes].any(1)
     uncertain |= pattern[uncertain_row].any(0)

@@ -48,7 +48,7 @@ class Layout:
             part = whole[..., start : start + size]
             start += size
             # Column by column is row by row of the transpose.
-            part = part.reshape(*whole.shape[:-1], *reversed(shape))
+            part = part.reshape((*whole.shape[:-1], *reversed(shape)))
             parts[name] = _transposed(part, len(shape))
         return parts
 
@@ -66,7 +66,7 @@ class Layout:
         if not isinstance(given, dict):
             values = as_tensor("given", given).to(WORKING_DTYPE)
             if len(self.given) == 1:
-                ((name, shape),) = self.given.items()
+                (shape,) = self.given.values()
                 if tuple(values.shape[1:]) == shape:
                     return values.flatten(1) if shape else values.reshape(-1, 1)
             width = _width(self.given)

@@ -118,10 +118,10 @@ def _require_linear_rows(stuffed: Any) -> None:
         kind = _kind(constraint)
         if kind not in ("Zero", "NonNeg"):
             raise ModelError(
-                f"this problem needs {kinds.get(kind, 'another')} cone, and forewise takes linear and "
-                "quadratic programs only, as yet: quadratic terms may stand in the objective, added "
-                "up, but not in constraints or inside other functions; norms must be norm1 or "
-                "norm_inf"
+                f"this problem needs {kinds.get(kind, 'another')} cone, and forewise takes linear "
+                "and quadratic programs only, as yet: quadratic terms may stand in the objective, "
+                "added up, but not in constraints or inside other functions; norms must be norm1 "
+                "or norm_inf"
             )
 
 
