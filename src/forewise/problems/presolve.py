@@ -41,30 +41,36 @@ def substitute_copies(form: CanonicalForm) -> CanonicalForm:
     removable = form.added & fixed_column & _unmixed(form, is_decision)
     kept_row, kept_column = np.ones(m, dtype=bool), np.ones(n, dtype=bool)
     for i in np.flatnonzero(form.equality & fixed_row):
-        candidates = np.flatnonzero((np.abs(A[i]) == 1) & removable & kept_column)
+        columns = np.flatnonzero(A[i])
+        candidates = [t for t in columns if abs(A[i, t]) == 1 and removable[t]]
         for t in sorted(candidates, key=lambda t: (P[t, t] != 0, -t)):
-            others = np.flatnonzero((A[i] != 0) & (np.arange(n) != t))
+            others = columns[columns != t]
             mixed = is_decision[others].any() and not is_decision[others].all()
-            if mixed and P[t].any():
+            across = np.flatnonzero(P[t])
+            if mixed and len(across):
                 continue
             coefficient, shift = -A[i, others] / A[i, t], b[i] / A[i, t]
             # x_t = coefficient·x_others + shift, in the costs …
             alpha.append(q[t] + 0.5 * P[t, t] * shift)
             beta.append(shift)
-            q += np.outer(P[t], shift)
-            q[others] += np.outer(coefficient, q[t])
-            across = P[t].copy()
-            across[t] = 0
-            P[others] += np.outer(coefficient, across)
-            P[:, others] += np.outer(across, coefficient)
-            P[np.ix_(others, others)] += P[t, t] * np.outer(coefficient, coefficient)
+            curvature, across = P[t, t], across[across != t]
+            q[t] += curvature * shift
+            q[others] += coefficient[:, None] * q[t]
+            if len(across):
+                slope = P[t, across]
+                q[across] += slope[:, None] * shift
+                P[others[:, None], across] += coefficient[:, None] * slope
+                P[across[:, None], others] += slope[:, None] * coefficient
+            if curvature:
+                P[others[:, None], others] += curvature * coefficient[:, None] * coefficient
             P[t], P[:, t], q[t] = 0, 0, 0
             # … and in the other rows.
             kept_row[i] = kept_column[t] = False
-            rows = np.flatnonzero((A[:, t] != 0) & kept_row)
-            b[rows] -= np.outer(A[rows, t], shift)
-            A[np.ix_(rows, others)] += np.outer(A[rows, t], coefficient)
-            A[:, t] = 0
+            rows = np.flatnonzero(A[:, t])
+            rows = rows[rows != i]
+            b[rows] -= A[rows, t, None] * shift
+            A[rows[:, None], others] += A[rows, t, None] * coefficient
+            A[:, t], A[i] = 0, 0
             break
     left, right = (np.array(part).reshape(-1, len(c)) for part in (alpha, beta))
     # A product of which one factor is a constant is affine, and the others are few.

@@ -175,7 +175,7 @@ def _solved(rest: Remainder) -> torch.Tensor:
     """The best cost by a solver; its gradient in the data is that of the Lagrangian."""
     if not _solvers:
         raise UnsupportedProblemError(
-            "the cost of a decision with recourse needs a solver, and there is none: import forewise"
+            "the cost of a decision with recourse needs a solver, but there is none: import it"
         )
     n_contexts = max(len(part) for part in rest)
     with torch.no_grad():
