@@ -27,7 +27,7 @@ from forewise.problems import Problem
 from forewise.solvers import Solver
 
 #: Settings of a class that are not a method's to set: the grid sets them.
-_FROM_THE_GRID = {"problem", "predictor", "network", "training", "random_state", "n_scenarios"}
+_FROM_THE_GRID = {"problem", "predictor", "network", "training", "random_state"}
 
 
 @dataclass(frozen=True)
