@@ -13,6 +13,7 @@ import pytest
 from forewise.distributed import ProcessMap, RayMap
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
 from forewise.experiments import all_fits, read_rows, run, runner
+from forewise.experiments.claims import Claims
 from forewise.experiments.fitting import FitResult
 from forewise.experiments.progress import Forecast
 from tests.experiments.test_rows import forked, succeeded
@@ -200,7 +201,8 @@ def test_two_runs_share_a_folder(settings, tmp_path):
         count.write_text(str(summary.computed))
 
     children = [forked(lambda count=count: work(count)) for count in counts]
-    assert all([succeeded(child) for child in children])
+    ended = [succeeded(child) for child in children]
+    assert all(ended)
     computed = [int(count.read_text()) for count in counts]
     assert sum(computed) == 48  # none was computed twice
     assert min(computed) > 0
@@ -211,20 +213,20 @@ def test_two_runs_share_a_folder(settings, tmp_path):
 
 def test_a_dead_runs_claims_are_taken_over(settings, tmp_path):
     folder = tmp_path / "results"
+    endless = all_fits(settings, ["endless"], ["long"], [0])[0].identifier
+    claims = Claims(folder / "claims")
     child = forked(lambda: go(settings, folder, ["endless"], seeds=1))
-    claims = folder / "claims"
-    wait_for(lambda: n_lines(folder) == 5 and any(claims.iterdir()))
-    (claim,) = claims.iterdir()
-    fits = all_fits(settings, ["endless"], None, [0])
-    assert claim.stem == fits[1].identifier
-    from forewise.experiments.claims import Claims
-
-    assert Claims(claims).take(fits[1].identifier) is None
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    taken = Claims(claims).take(fits[1].identifier)
+    try:
+        wait_for((folder / "claims" / f"{endless}.lock").exists)
+        time.sleep(0.3)  # between making the file and locking it
+        assert claims.take(endless) is None
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    taken = claims.take(endless)
     assert taken is not None
     taken.release()
+    assert not any((folder / "claims").iterdir())
 
 
 def test_ctrl_c_stops_without_a_half_trained_row(settings, tmp_path):
@@ -235,10 +237,16 @@ def test_ctrl_c_stops_without_a_half_trained_row(settings, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             go(settings, folder, ["endless"], seeds=1)
 
+    endless = all_fits(settings, ["endless"], ["long"], [0])[0].identifier
     child = forked(work)
-    wait_for(lambda: n_lines(folder) == 5 and any((folder / "claims").iterdir()))
-    time.sleep(0.3)  # well into the training
-    os.kill(child, signal.SIGINT)
+    try:
+        wait_for((folder / "claims" / f"{endless}.lock").exists)
+        time.sleep(0.3)  # well into the training
+        os.kill(child, signal.SIGINT)
+        wait_for(lambda: not any((folder / "claims").iterdir()))
+    except AssertionError:
+        os.kill(child, signal.SIGKILL)
+        raise
     assert succeeded(child)
     assert set(read_rows(folder)["method"]) == {"five"}
     assert not any((folder / "claims").iterdir())

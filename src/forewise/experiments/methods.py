@@ -27,7 +27,7 @@ from forewise.problems import Problem
 from forewise.solvers import Solver
 
 #: Settings of a class that are not a method's to set: the grid sets them.
-_FROM_THE_GRID = {"problem", "predictor", "network", "training", "random_state"}
+_FROM_THE_GRID = {"problem", "predictor", "network", "training", "random_state", "n_scenarios"}
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ def check_method(method: Method) -> None:
         _require_keys(method.learner, {"kind"}, "learner")
         return
     learner = {"decoupled": DecoupledLearner, "combined": CombinedLearner, "direct": DirectLearner}
-    _require_keys(method.learner, {"kind", *_arguments(learner[kind])} - {"solver"}, "learner")
+    known = {"kind", *_arguments(learner[kind])} - {"solver"} - _FROM_THE_GRID
+    _require_keys(method.learner, known, "learner")
     if kind == "direct":
         _require_keys(method.predictor, {"kind"}, "predictor")
     else:
