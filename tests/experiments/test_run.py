@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import time
 
 import pandas as pd
@@ -315,18 +316,26 @@ def test_ray_gives_the_same_rows(settings, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(comparable(tmp_path / "serial"), comparable(tmp_path / "ray"))
 
 
-def workers_of(driver: int) -> list[int]:
-    """Processes of the driver's pool."""
-    found = []
+def descendants(process: int, called: str) -> list[int]:
+    """Processes that this one has started, directly or not, whose command line has `called`."""
+    parents, names = {}, {}
     for entry in os.listdir("/proc"):
         try:
             with open(f"/proc/{entry}/stat") as stat, open(f"/proc/{entry}/cmdline") as command:
-                parent = int(stat.read().rsplit(")", 1)[1].split()[1])
-                if parent == driver and "popen_loky" in command.read():
-                    found.append(int(entry))
+                parents[int(entry)] = int(stat.read().rsplit(")", 1)[1].split()[1])
+                names[int(entry)] = command.read()
         except (OSError, ValueError):
             continue
+    found, generation = [], [process]
+    while generation:
+        generation = [child for child, parent in parents.items() if parent in generation]
+        found += [child for child in generation if called in names[child]]
     return found
+
+
+def workers_of(driver: int) -> list[int]:
+    """Processes of the driver's pool."""
+    return descendants(driver, "popen_loky")
 
 
 @pytest.mark.slow
@@ -362,3 +371,26 @@ def alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.slow
+def test_a_killed_ray_worker(settings, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    go(settings, tmp_path / "serial", ["all"], seeds=6)
+    folder = tmp_path / "ray"
+    killed = []
+
+    def kill_one() -> None:
+        wait_for(lambda: n_lines(folder) > 0, 200)
+        wait_for(lambda: descendants(os.getpid(), "ray::_quietly"), 200)
+        for worker in descendants(os.getpid(), "ray::_quietly")[:1]:
+            os.kill(worker, signal.SIGKILL)
+            killed.append(worker)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    go(settings, folder, ["all"], seeds=6, map=RayMap(n_jobs=2))
+    killer.join()
+    assert killed
+    pd.testing.assert_frame_equal(comparable(folder), comparable(tmp_path / "serial"))
