@@ -251,10 +251,11 @@ def _settle_worker() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _settle_process() -> None:
+def _settle_process(driver: int) -> None:
     """What a process of a pool does first: as any worker, and it does not outlive its driver."""
     _settle_worker()
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    # The driver says who it is: it may be gone before a worker has started and can look.
+    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
 
 
 def _end_with(driver: int) -> None:
@@ -267,7 +268,9 @@ def _end_with(driver: int) -> None:
 def _process_pool(n_jobs: int) -> Any:
     # The pool of joblib: unlike the standard one it starts clean processes, and takes functions
     # that were defined in a notebook.
-    return ProcessPoolExecutor(n_jobs, initializer=_settle_process, env=ONE_THREAD)
+    return ProcessPoolExecutor(
+        n_jobs, initializer=_settle_process, initargs=(os.getpid(),), env=ONE_THREAD
+    )
 
 
 def _end(pool: Any) -> None:
