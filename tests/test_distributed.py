@@ -109,7 +109,7 @@ def test_the_tasks_of_a_killed_process_are_computed_again(tmp_path):
 
 @pytest.mark.slow
 def test_a_task_that_always_kills_is_given_up():
-    with pytest.raises(WorkerLostError, match="5 workers died while computing 0: .*memory"):
+    with pytest.raises(WorkerLostError, match=r"5 workers died while computing 0: .*memory"):
         list(ProcessMap(1).imap_unordered(die, [0]))
 
 

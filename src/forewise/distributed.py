@@ -16,6 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -29,8 +30,6 @@ ResultT = TypeVar("ResultT")
 #: Times that a task is tried before its worker's death is taken to be its fault.
 _ATTEMPTS = 5
 _WATCH_SECONDS = 0.5  # between looks of a worker at its driver
-#: Whether Ray listens on the network; named after systems where it does not by default.
-_RAY_ON_NETWORK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _LOOPBACK = "127.0.0.1"
 #: One thread each: workers share the cores, and the last digits depend on the number of threads.
 ONE_THREAD = {
@@ -169,7 +168,7 @@ class RayMap(Map):
         self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
     ) -> Iterator[ResultT]:
         """Results as they come; Ray starts a task again when its worker dies."""
-        ray = _ray(local=self.address is None)
+        ray = _ray()
         started_here = not ray.is_initialized()
         if started_here:
             self._start(ray)
@@ -204,21 +203,40 @@ class RayMap(Map):
                 ray.shutdown()
 
     def _start(self, ray: Any) -> None:
-        where = "started here" if self.address is None else f"reached at {self.address!r}"
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
-        if self.address is None:
-            options |= {"include_dashboard": False, "num_cpus": self.jobs}
-        try:
-            ray.init(address=self.address or "local", **options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ForewiseError(f"no Ray cluster could be {where}: {error}") from error
-        if self.address is None and ray.util.get_node_ip_address() != _LOOPBACK:
+        if self.address is not None:
+            self._init(ray, f"reached at {self.address!r}", address=self.address)
+            return
+        with _loopback_only(ray):
+            self._init(
+                ray, "started here", address="local", include_dashboard=False, num_cpus=self.jobs
+            )
+        if ray.util.get_node_ip_address() != _LOOPBACK:
             ray.shutdown()
             raise ForewiseError(
-                "a Ray cluster started here would listen on the network: Ray was imported before "
-                f"it could be told not to. Set {_RAY_ON_NETWORK}=0 before Python starts, or start "
-                "a cluster yourself and pass its address"
+                f"a Ray {ray.__version__} that is started here listens on the network, which was "
+                "not asked for: start a cluster yourself, and pass its address"
             )
+
+    def _init(self, ray: Any, where: str, **options: Any) -> None:
+        try:
+            ray.init(log_to_driver=False, logging_level="error", **options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ForewiseError(f"no Ray cluster could be {where}: {error}") from error
+
+
+@contextmanager
+def _loopback_only(ray: Any) -> Iterator[None]:
+    """Make Ray start as it does on systems where it keeps to the loopback interface by itself.
+
+    It has no public setting for it: an address of 127.0.0.1 is replaced by that of the network.
+    """
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _quietly(function: Callable[[TaskT], ResultT], task: TaskT) -> ResultT:
@@ -233,10 +251,11 @@ def _settle_worker() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _settle_process() -> None:
+def _settle_process(driver: int) -> None:
     """What a process of a pool does first: as any worker, and it does not outlive its driver."""
     _settle_worker()
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    # The driver says who it is: it may be gone before a worker has started and can look.
+    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
 
 
 def _end_with(driver: int) -> None:
@@ -249,7 +268,9 @@ def _end_with(driver: int) -> None:
 def _process_pool(n_jobs: int) -> Any:
     # The pool of joblib: unlike the standard one it starts clean processes, and takes functions
     # that were defined in a notebook.
-    return ProcessPoolExecutor(n_jobs, initializer=_settle_process, env=ONE_THREAD)
+    return ProcessPoolExecutor(
+        n_jobs, initializer=_settle_process, initargs=(os.getpid(),), env=ONE_THREAD
+    )
 
 
 def _end(pool: Any) -> None:
@@ -271,11 +292,7 @@ def _lost(task: object) -> WorkerLostError:
     )
 
 
-def _ray(*, local: bool) -> Any:
-    """Ray; told to keep to the loopback interface, which it wants to know when imported."""
-    before = os.environ.get(_RAY_ON_NETWORK)
-    if local:
-        os.environ[_RAY_ON_NETWORK] = "0"
+def _ray() -> Any:
     try:
         import ray
         import ray.exceptions
@@ -284,8 +301,4 @@ def _ray(*, local: bool) -> Any:
         raise MissingDependencyError(
             "RayMap needs Ray, which is not installed: pip install 'forewise[ray]'"
         ) from error
-    finally:
-        # Later imports of Ray do nothing; children that are not Ray's should not see it.
-        if local and before is None:
-            del os.environ[_RAY_ON_NETWORK]
     return ray

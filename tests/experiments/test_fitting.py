@@ -121,7 +121,7 @@ def test_an_infeasible_decision_is_never_scored(settings):
     court = hold_court(fit_of(settings, "five").setting)
     decision = np.full((15, 1), 5.0)
     decision[7] = -1e-3
-    with pytest.raises(InfeasibleDecisionError, match="1 of 15 .* test row 7"):
+    with pytest.raises(InfeasibleDecisionError, match=r"1 of 15 .* test row 7"):
         court.figures(decision, None, ["R"])
 
 

@@ -169,7 +169,7 @@ def test_a_disk_that_takes_half_a_row(tmp_path):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot open .*choose a folder"):
+    with pytest.raises(StorageError, match=r"cannot open .*choose a folder"):
         RowTable(tmp_path / "file")
 
 
@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(StorageError, match="Permission denied.*choose a folder that can be"):
+    with pytest.raises(StorageError, match=r"Permission denied.*choose a folder that can be"):
         RowTable(tmp_path)
 
 
@@ -197,7 +197,8 @@ def test_many_writers_do_not_mix(tmp_path):
             table.append([row(number), row(100 * writer + number + 1000, value="x" * 5000)])
 
     children = [forked(lambda writer=writer: write(writer)) for writer in range(WRITERS)]
-    assert all([succeeded(child) for child in children])
+    ended = [succeeded(child) for child in children]
+    assert all(ended)
     found = seeds(tmp_path)
     assert len(found) == len(set(found)) == ROWS + WRITERS * ROWS
     lines = (tmp_path / "rows.jsonl").read_bytes().splitlines()

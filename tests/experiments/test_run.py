@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import time
 
 import pandas as pd
@@ -13,6 +14,7 @@ import pytest
 from forewise.distributed import ProcessMap, RayMap
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
 from forewise.experiments import all_fits, read_rows, run, runner
+from forewise.experiments.claims import Claims
 from forewise.experiments.fitting import FitResult
 from forewise.experiments.progress import Forecast
 from tests.experiments.test_rows import forked, succeeded
@@ -200,7 +202,8 @@ def test_two_runs_share_a_folder(settings, tmp_path):
         count.write_text(str(summary.computed))
 
     children = [forked(lambda count=count: work(count)) for count in counts]
-    assert all([succeeded(child) for child in children])
+    ended = [succeeded(child) for child in children]
+    assert all(ended)
     computed = [int(count.read_text()) for count in counts]
     assert sum(computed) == 48  # none was computed twice
     assert min(computed) > 0
@@ -211,20 +214,20 @@ def test_two_runs_share_a_folder(settings, tmp_path):
 
 def test_a_dead_runs_claims_are_taken_over(settings, tmp_path):
     folder = tmp_path / "results"
+    endless = all_fits(settings, ["endless"], ["long"], [0])[0].identifier
+    claims = Claims(folder / "claims")
     child = forked(lambda: go(settings, folder, ["endless"], seeds=1))
-    claims = folder / "claims"
-    wait_for(lambda: n_lines(folder) == 5 and any(claims.iterdir()))
-    (claim,) = claims.iterdir()
-    fits = all_fits(settings, ["endless"], None, [0])
-    assert claim.stem == fits[1].identifier
-    from forewise.experiments.claims import Claims
-
-    assert Claims(claims).take(fits[1].identifier) is None
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    taken = Claims(claims).take(fits[1].identifier)
+    try:
+        wait_for((folder / "claims" / f"{endless}.lock").exists)
+        time.sleep(0.3)  # between making the file and locking it
+        assert claims.take(endless) is None
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    taken = claims.take(endless)
     assert taken is not None
     taken.release()
+    assert not any((folder / "claims").iterdir())
 
 
 def test_ctrl_c_stops_without_a_half_trained_row(settings, tmp_path):
@@ -235,10 +238,16 @@ def test_ctrl_c_stops_without_a_half_trained_row(settings, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             go(settings, folder, ["endless"], seeds=1)
 
+    endless = all_fits(settings, ["endless"], ["long"], [0])[0].identifier
     child = forked(work)
-    wait_for(lambda: n_lines(folder) == 5 and any((folder / "claims").iterdir()))
-    time.sleep(0.3)  # well into the training
-    os.kill(child, signal.SIGINT)
+    try:
+        wait_for((folder / "claims" / f"{endless}.lock").exists)
+        time.sleep(0.3)  # well into the training
+        os.kill(child, signal.SIGINT)
+        wait_for(lambda: not any((folder / "claims").iterdir()))
+    except AssertionError:
+        os.kill(child, signal.SIGKILL)
+        raise
     assert succeeded(child)
     assert set(read_rows(folder)["method"]) == {"five"}
     assert not any((folder / "claims").iterdir())
@@ -307,18 +316,26 @@ def test_ray_gives_the_same_rows(settings, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(comparable(tmp_path / "serial"), comparable(tmp_path / "ray"))
 
 
-def workers_of(driver: int) -> list[int]:
-    """Processes of the driver's pool."""
-    found = []
+def descendants(process: int, called: str) -> list[int]:
+    """Processes that this one has started, directly or not, whose command line has `called`."""
+    parents, names = {}, {}
     for entry in os.listdir("/proc"):
         try:
             with open(f"/proc/{entry}/stat") as stat, open(f"/proc/{entry}/cmdline") as command:
-                parent = int(stat.read().rsplit(")", 1)[1].split()[1])
-                if parent == driver and "popen_loky" in command.read():
-                    found.append(int(entry))
+                parents[int(entry)] = int(stat.read().rsplit(")", 1)[1].split()[1])
+                names[int(entry)] = command.read()
         except (OSError, ValueError):
             continue
+    found, generation = [], [process]
+    while generation:
+        generation = [child for child, parent in parents.items() if parent in generation]
+        found += [child for child in generation if called in names[child]]
     return found
+
+
+def workers_of(driver: int) -> list[int]:
+    """Processes of the driver's pool."""
+    return descendants(driver, "popen_loky")
 
 
 @pytest.mark.slow
@@ -354,3 +371,26 @@ def alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.slow
+def test_a_killed_ray_worker(settings, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    go(settings, tmp_path / "serial", ["all"], seeds=6)
+    folder = tmp_path / "ray"
+    killed = []
+
+    def kill_one() -> None:
+        wait_for(lambda: n_lines(folder) > 0, 200)
+        wait_for(lambda: descendants(os.getpid(), "ray::_quietly"), 200)
+        for worker in descendants(os.getpid(), "ray::_quietly")[:1]:
+            os.kill(worker, signal.SIGKILL)
+            killed.append(worker)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    go(settings, folder, ["all"], seeds=6, map=RayMap(n_jobs=2))
+    killer.join()
+    assert killed
+    pd.testing.assert_frame_equal(comparable(folder), comparable(tmp_path / "serial"))

@@ -73,6 +73,9 @@ class TestBadInput:
         predictor.fit(frame, y)
         with pytest.raises(fw.InvalidInputError, match="wind"):
             predictor.sample(frame.rename(columns={"rain": "wind"}))
+        with pytest.raises(fw.InvalidInputError, match="day"):
+            predictor.sample(frame[["price", "rain"]])
+        predictor.fit(X, y)
         with pytest.raises(fw.InvalidInputError, match=r"2 features.*3 features"):
             predictor.sample(X[:, :2])
 

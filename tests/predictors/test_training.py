@@ -50,7 +50,7 @@ def test_training_learns():
 
 
 def test_the_best_epoch_is_kept(monkeypatch):
-    figures = iter([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
+    figures = iter([9.0, 3.0, 1.0, 2.0, 5.0, 4.0, 6.0])  # the first before training
     kept = []
 
     def validate(self, network, epoch, generator):
@@ -59,12 +59,26 @@ def test_the_best_epoch_is_kept(monkeypatch):
 
     monkeypatch.setattr("forewise.predictors.networked.Likelihood.validate", validate)
     fitted = predictor().fit(*table())
-    assert same(weights(fitted), kept[1])
-    assert not same(kept[1], kept[-1])
+    assert same(weights(fitted), kept[2])
+    assert not same(kept[2], kept[-1])
+
+
+def test_training_that_makes_it_worse_changes_nothing(monkeypatch):
+    """What another training left behind is a candidate too."""
+    figures = iter([1.0, *[2.0] * 6])
+    monkeypatch.setattr(
+        "forewise.predictors.networked.Likelihood.validate",
+        lambda self, network, epoch, generator: {"validation": next(figures)},
+    )
+    unfitted = predictor()
+    rows, validation = unfitted.prepare(*table())
+    before = {name: value.clone() for name, value in weights(unfitted).items()}
+    unfitted.train(unfitted.likelihood(rows, validation), rows, fw.Training(epochs=6))
+    assert same(weights(unfitted), before)
 
 
 def test_patience_stops(monkeypatch):
-    figures = iter([1.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    figures = iter([9.0, 1.0, 2.0, 2.0, 2.0, 2.0])
     monkeypatch.setattr(
         "forewise.predictors.networked.Likelihood.validate",
         lambda self, network, epoch, generator: {"validation": next(figures)},

@@ -132,7 +132,8 @@ def check_method(method: Method) -> None:
         _require_keys(method.learner, {"kind"}, "learner")
         return
     learner = {"decoupled": DecoupledLearner, "combined": CombinedLearner, "direct": DirectLearner}
-    _require_keys(method.learner, {"kind", *_arguments(learner[kind])} - {"solver"}, "learner")
+    known = {"kind", *_arguments(learner[kind])} - {"solver"} - _FROM_THE_GRID
+    _require_keys(method.learner, known, "learner")
     if kind == "direct":
         _require_keys(method.predictor, {"kind"}, "predictor")
     else:

@@ -62,9 +62,11 @@ class MethodTable(_Table):
     """How decisions are learned; what is left out comes from `like`, or from the experiment.
 
     `learner` and `predictor` are tables with a `kind` and that class's own settings, `training`
-    are settings of `forewise.Training`. `keep` says which epoch's weights are kept: the best on
-    the validation rows, or the last. `m` replaces the experiment's M, for methods that have no
-    reason to be sparing.
+    are settings of `forewise.Training`. Draws of a Bayesian network's weights in decoupled
+    training are M_train, unless the predictor has `n_scenarios`; in combined training the
+    programs have M_train scenarios in any case. `keep` says which epoch's weights are kept: the
+    best on the validation rows, or the last. `m` replaces the experiment's M, for methods that
+    have no reason to be sparing.
     """
 
     title: str | None = None

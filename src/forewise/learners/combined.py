@@ -20,7 +20,7 @@ from forewise.solvers.base import Solver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.solution import Solution
 
-_VALIDATION_SCENARIOS = 64
+_VALIDATION_SCENARIOS = 32
 
 
 class CombinedLearner(Learner):

@@ -44,12 +44,14 @@ class Progress:
         """Take note of an epoch, and of the weights if it is the best so far."""
         self.history.append(record)
         self.epoch += 1
-        if "validation" not in record:
-            return
         self.epochs_since_best += 1
-        if record["validation"] < self.best_figure:
+        self.consider(record, network)
+
+    def consider(self, figures: dict[str, float], network: Network) -> None:
+        """Take note of the weights if their figures are the best so far."""
+        if figures.get("validation", math.inf) < self.best_figure:
             self.best = copy.deepcopy(network.state_dict())
-            self.best_figure = record["validation"]
+            self.best_figure = figures["validation"]
             self.epochs_since_best = 0
 
 

@@ -139,6 +139,9 @@ def train(job: Job, settings: Training) -> list[dict[str, float]]:
     state = (checkpoint.resume(network, optimiser) if checkpoint else None) or Progress.start()
     with TrainingBar(job.title, settings.epochs, shown=settings.progress) as bar:
         try:
+            if state.epoch == 0:
+                # What came from an earlier training is kept unless this one makes it better.
+                state.consider(_validated(job), network)
             while state.epoch < settings.epochs and not _is_stale(state, settings.patience):
                 record = _epoch(job, settings, optimiser, state.epoch)
                 state.add(record, network)
@@ -178,11 +181,17 @@ def _epoch(
     total = 0.0
     for rows in torch.randperm(job.n_rows, generator=generator).split(settings.batch_size):
         total += step(job, settings, optimiser, rows, generator) * len(rows)
-    # The same draws after every epoch: the best epoch is not the one with the luckiest draws.
-    validating = torch.Generator().manual_seed(_mixed(job.seed, 0))
+    return {"epoch": float(epoch + 1), "loss": total / job.n_rows, **_validated(job, epoch)}
+
+
+def _validated(job: Job, epoch: int = 0) -> dict[str, float]:
+    """Figures of the validation rows.
+
+    From the same draws after every epoch: the best is not the one with the luckiest draws.
+    """
+    generator = torch.Generator().manual_seed(_mixed(job.seed, 0))
     with torch.no_grad():
-        figures = job.objective.validate(job.network, epoch, validating)
-    return {"epoch": float(epoch + 1), "loss": total / job.n_rows, **figures}
+        return job.objective.validate(job.network, epoch, generator)
 
 
 def step(

@@ -217,7 +217,7 @@ def _times(results: Results, experiment: str) -> Picture:
     chart = dot_chart(
         names,
         series,
-        Axis("seconds, one thread", logarithmic=True),
+        Axis("seconds of one core", logarithmic=True),
         f"{title}: time per method",
         "; ".join(f"{line[0]}: fit {line[1]}, decide {line[2]}" for line in lines),
         bounds=(ticks[0], ticks[-1]),

@@ -215,7 +215,7 @@ def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, 
     return [
         Fact("fits", f"{len(fits):,}"),
         Fact("seeds each", " to ".join(map(str, spread))),
-        Fact("of fitting, one thread", formats.seconds(float(fits["seconds"].fillna(0).sum()))),
+        Fact("of fitting, one core", formats.seconds(float(fits["seconds"].fillna(0).sum()))),
         Fact("better, worse, same as the paper", compared),
         Fact("claims of the paper hold throughout", f"{held} of {judged}"),
     ]

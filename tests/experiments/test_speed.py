@@ -1,0 +1,60 @@
+"""How much faster two workers are: printed, not asserted, as other work may share the cores."""
+
+from __future__ import annotations
+
+import time
+
+import pandas as pd
+import pytest
+
+from forewise.distributed import Map, ProcessMap, RayMap, SerialMap
+from forewise.experiments import run
+from tests.experiments.tiny import TEXT, comparable, tiny_settings
+
+FITS = 24
+
+
+class Started(Map):
+    """Another map, and when its first result came: before that, workers were starting."""
+
+    def __init__(self, inner: Map) -> None:
+        self.inner = inner
+        self.first = 0.0
+
+    @property
+    def jobs(self) -> int:
+        return self.inner.jobs
+
+    def imap_unordered(self, function, tasks):
+        for result in self.inner.imap_unordered(function, tasks):
+            self.first = self.first or time.perf_counter()
+            yield result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["processes", "ray"])
+def test_two_workers_against_one(tmp_path, monkeypatch, capsys, workers):
+    if workers == "ray":
+        pytest.importorskip("ray")
+        monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    larger = TEXT.replace("n_train = [30]", "n_train = [600]").replace(
+        "epochs = 2,", "epochs = 60,"
+    )
+    larger = larger.replace("hidden_sizes = [4, 4]", "hidden_sizes = [64, 64]")
+    settings = tiny_settings(tmp_path, larger)
+    two = ProcessMap(2) if workers == "processes" else RayMap(n_jobs=2)
+    took = {}
+    for name, where in (("serial", SerialMap()), (workers, two)):
+        watched = Started(where)
+        begun = time.perf_counter()
+        run("all", ["bnn"], FITS, settings=settings, output=tmp_path / name, map=watched,
+            progress=False)  # fmt: skip
+        ended = time.perf_counter()
+        took[name] = ended - begun, ended - watched.first
+    pd.testing.assert_frame_equal(comparable(tmp_path / "serial"), comparable(tmp_path / workers))
+    whole, running = (took["serial"][i] / took[workers][i] for i in range(2))
+    with capsys.disabled():
+        print(
+            f"\n{FITS} fits: serial {took['serial'][0]:.1f} s, 2 {workers} {took[workers][0]:.1f} "
+            f"s: {whole:.2f} times as fast with the workers' start, {running:.2f} without"
+        )
