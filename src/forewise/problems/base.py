@@ -93,6 +93,16 @@ class Problem(ABC):
         self._check_width("scenarios", scenarios.n_outcomes)
         return self._program(scenarios)
 
+    @property
+    def needs_given(self) -> bool:
+        """Whether the problem must be bound to what is given before it can be solved."""
+        return False
+
+    @property
+    def n_contexts(self) -> int | None:
+        """Number of contexts the problem is bound to; None if it serves any number."""
+        return None
+
     def bound(self, given: Any) -> Problem:
         """The problem for contexts whose given data are known; itself where nothing is given.
 
@@ -108,6 +118,29 @@ class Problem(ABC):
     def for_contexts(self, contexts: slice | torch.Tensor) -> Problem:
         """The problem of some of the contexts it is bound to; itself where it is not."""
         return self
+
+    def bound_for(self, n_contexts: int, given: Any, name: str = "given") -> Problem:
+        """As `bound`, for a table of so many rows; says which argument is missing or too short."""
+        if given is None and self.needs_given:
+            raise InvalidInputError(
+                f"{name} must be passed: this {type(self).__name__} has parameters that are known "
+                "in each context"
+            )
+        problem = self.bound(given)
+        if problem.n_contexts not in (None, n_contexts):
+            raise InvalidInputError(
+                f"{name} has {problem.n_contexts} rows, but there are {n_contexts} contexts: it "
+                "must have one row for each of them, or one for all"
+            )
+        return problem
+
+    def decision_names(self, n_outcomes: int) -> list[str] | None:
+        """Names of the decisions' columns, where the problem has some."""
+        return None
+
+    def split_decision(self, decision: Any) -> dict[str, Any]:
+        """Decisions by the name of their variable; a problem without names has one."""
+        return {"decision": decision}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made anew from the arguments, as arrays.

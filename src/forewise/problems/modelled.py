@@ -145,6 +145,16 @@ class CvxpyProblem(Problem):
         """Whether the problem has given parameters that have no values yet."""
         return bool(self.layout.given) and self.given_values is None
 
+    @property
+    def n_contexts(self) -> int | None:
+        """Number of rows that are given; None if there are none, or one for all."""
+        rows = None if self.given_values is None else len(self.given_values)
+        return None if rows == 1 else rows
+
+    def decision_names(self, n_outcomes: int | None = None) -> list[str]:
+        """Name and place of each entry of the decision variables, as ``order[3]``."""
+        return self.layout.decision_names()
+
     def bound(self, given: Any) -> CvxpyProblem:
         """The same problem for contexts whose given data are known.
 

@@ -37,8 +37,8 @@ def project(
     Solution
         Its decision is the projection, with gradients to the `decision` given.
     """
-    anything = Scenarios(torch.zeros(1, 1, n_outcomes, dtype=WORKING_DTYPE))
-    rows = problem.program(anything)
+    lead = problem.n_contexts or 1
+    rows = problem.program(Scenarios(torch.zeros(lead, 1, n_outcomes, dtype=WORKING_DTYPE)))
     n_contexts, n_decisions = decision.shape
     n_z = rows.n_decisions
     q = torch.zeros(n_contexts, n_z, dtype=WORKING_DTYPE)
