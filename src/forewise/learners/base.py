@@ -113,12 +113,12 @@ class Learner(BaseEstimator, ABC):
         return self.policy_.decide(X, n_scenarios, random_state, **options)
 
     def score(self, X: Any, y: Any, given: Any = None) -> float:
-        """Minus the mean cost of the decisions on these outcomes: larger is better."""
+        """Minus the mean cost of the decisions on these outcomes, or minus its risk."""
         require_fitted(self)
         outcomes = torch.from_numpy(check_outcomes(self, y))
         decisions = torch.from_numpy(np.array(self.decide(X, given=given)))
         problem = self.problem.bound_for(len(outcomes), given)
-        return -float(problem.cost(decisions, outcomes).mean())
+        return -float(problem.summary(problem.cost(decisions, outcomes)))
 
     def _remember(self, predictor: Predictor) -> None:
         """What scikit-learn wants to know of the table that was fitted."""

@@ -14,6 +14,7 @@ from forewise.learners.objectives import (
     Judge,
     cost_of_ignoring_context,
     identity_of,
+    require_gradients,
 )
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor, check_n_scenarios
@@ -67,6 +68,7 @@ class CombinedLearner(Learner):
 
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
         check_n_scenarios(self.n_scenarios)
+        require_gradients(self.problem)
         predictor = self._differentiable(cloned_predictor(self.predictor))
         rows, validation = predictor.prepare(X, y, X_val, y_val)
         if self.pretraining is not None:

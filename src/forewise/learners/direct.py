@@ -11,18 +11,20 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from forewise.exceptions import InvalidInputError, SolveError
+from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.learners.base import Learner, Past
 from forewise.learners.objectives import (
     DecisionCost,
     Judge,
     cost_of_ignoring_context,
     identity_of,
+    require_gradients,
 )
 from forewise.policy.direct import DirectPolicy
 from forewise.predictors.point import PointPredictor
 from forewise.predictors.training import Training
 from forewise.problems.base import Problem
+from forewise.problems.risk_averse import RiskAverseProblem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
 from forewise.solvers.base import ProgramSolver
@@ -62,6 +64,12 @@ class DirectLearner(Learner):
         self.solver = solver
 
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> DirectPolicy:
+        require_gradients(self.problem)
+        if isinstance(self.problem, RiskAverseProblem):
+            raise UnsupportedProblemError(
+                f"{self.problem.risk} is about the distribution of the cost, and a direct rule has "
+                "no distribution: use a CombinedLearner or a DecoupledLearner"
+            )
         rule = self._cloned_rule()
         outcomes = check_outcomes(self, y)
         near = _decisions_of_groups(past.problem, outcomes)

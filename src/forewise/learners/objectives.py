@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import torch
 
-from forewise.exceptions import SolveError
+from forewise.exceptions import SolveError, UnsupportedProblemError
 from forewise.predictors.network import Network
 from forewise.predictors.networked import Rows
 from forewise.predictors.training import Objective
@@ -57,8 +57,7 @@ class Judge:
             _require_most(solution)
             decision, outcome = decision[decided], outcome[decided]
             problem = problem.for_contexts(decided.nonzero().squeeze(-1))
-        n_decisions = problem.n_decisions(outcome.shape[1])
-        return problem.cost(decision[:, :n_decisions], outcome).mean()
+        return problem.training_cost(decision, outcome).mean()
 
     def regret(self, solution: Solution) -> float:
         """Mean cost above that of deciding with the outcome known."""
@@ -150,6 +149,13 @@ def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | N
     decision = ignorant.decision[:, :n_decisions].expand(len(some), -1)
     regret = (own.cost(decision, some) - informed.objective).nanmean().item()
     return regret if regret > 1e-9 * abs(ignorant.objective.nanmean().item()) else 1.0
+
+
+def require_gradients(problem: Problem) -> None:
+    """Raise with what is possible instead, where decisions have no gradients."""
+    refusal = problem.gradient_refusal()
+    if refusal is not None:
+        raise UnsupportedProblemError(f"this problem cannot be learned through: {refusal}")
 
 
 def identity_of(problem: Problem, *more: object) -> str:

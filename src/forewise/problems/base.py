@@ -16,6 +16,7 @@ import torch
 from forewise.arguments import as_tensor
 from forewise.exceptions import InvalidInputError
 from forewise.problems.program import ScenarioProgram
+from forewise.problems.risk import Risk
 from forewise.scenarios import Scenarios
 
 
@@ -58,6 +59,13 @@ class Problem(ABC):
         """
         return None
 
+    def gradient_refusal(self) -> str | None:
+        """Why decisions have no gradients, and what to do instead; None where they have.
+
+        Asked by learners that train through the solver.
+        """
+        return None
+
     def cost(self, decision: Any, outcome: Any) -> torch.Tensor:
         """Cost of each decision when its outcome is seen, differentiable in both.
 
@@ -92,6 +100,37 @@ class Problem(ABC):
         """
         self._check_width("scenarios", scenarios.n_outcomes)
         return self._program(scenarios)
+
+    def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """As `program`, with every cost that depends on the outcome in the recourse.
+
+        What the first stage costs is then the same in every scenario.
+        """
+        return self.program(scenarios)
+
+    def with_risk(self, risk: Risk) -> Problem:
+        """The problem with a risk of the cost minimised in the place of its mean.
+
+        Parameters
+        ----------
+        risk : Risk
+            `Expectation()`, `CVaR(level)`, `MeanCVaR(weight, level)` or `WorstCase()`.
+        """
+        # What wraps a problem is a problem, and must know this module first.
+        from forewise.problems.risk_averse import with_risk
+
+        return with_risk(self, risk)
+
+    def training_cost(self, first_stage: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        """What learning makes small, ``(n_contexts,)``: the cost, unless a problem says otherwise.
+
+        `first_stage` are all variables that a solver chose before the outcome, the decision first.
+        """
+        return self.cost(first_stage[:, : self.n_decisions(outcome.shape[1])], outcome)
+
+    def summary(self, costs: torch.Tensor) -> torch.Tensor:
+        """What a sample of costs amounts to, in the sense in which the problem minimises them."""
+        return costs.mean()
 
     @property
     def needs_given(self) -> bool:

@@ -217,6 +217,12 @@ class CvxpyProblem(Problem):
         given = self._given_for(scenarios.n_contexts, scenarios.values.device)
         return self._lifted.program(scenarios, given)
 
+    def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """As `program`, with every cost that depends on the outcome in the recourse."""
+        self._check_width("scenarios", scenarios.n_outcomes)
+        given = self._given_for(scenarios.n_contexts, scenarios.values.device)
+        return self._lifted.recourse_program(scenarios, given)
+
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         given = self._given_for(len(outcome), outcome.device)
         dtype = torch.promote_types(decision.dtype, outcome.dtype)

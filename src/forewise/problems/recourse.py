@@ -18,7 +18,7 @@ import torch
 from forewise.arguments import WORKING_DTYPE
 from forewise.exceptions import UnsupportedProblemError
 from forewise.problems.lifting import LiftedForm
-from forewise.problems.program import ScenarioProgram, apply
+from forewise.problems.program import ScenarioProgram, apply, joined
 
 # A decision that a solver found may miss its rows by as much, relative to their bounds.
 TOLERANCE = 1e-7
@@ -98,9 +98,9 @@ class RecourseCost:
         T = torch.nn.functional.pad(block["T"], (0, 0, 0, rows - coupled))
         A, b = _stacked(block["G"], block["h"], T, block["W"], block["r"], z)
         E, e = _stacked(block["E"], block["e"], block["F"], block["V"], block["s"], z)
-        whole = _joined([_joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1),
-                         _joined([P.new_zeros(1, k, extra), block["D"]], -1)], -2)  # fmt: skip
-        return Remainder(whole, _joined(q, -1), A, b, E, e)
+        whole = joined([joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1),
+                         joined([P.new_zeros(1, k, extra), block["D"]], -1)], -2)  # fmt: skip
+        return Remainder(whole, joined(q, -1), A, b, E, e)
 
     def _is_separable(self, rest: Remainder) -> bool:
         """Whether each variable has its own rows and cost, the same in all contexts."""
@@ -120,14 +120,9 @@ def _stacked(
     first, bound = first[:, matters], bound[:, matters]
     bounds = [bound - apply(first[:, :, :n], z), own_bound - apply(coupling[:, :, :n], z)]
     nothing = first.new_zeros(1, first.shape[1], own.shape[-1])
-    upper = _joined([first[:, :, n:], nothing], -1)
-    lower = _joined([coupling[:, :, n:], own], -1)
-    return _joined([upper, lower], -2), _joined(bounds, -1)
-
-
-def _joined(parts: list[torch.Tensor], dim: int) -> torch.Tensor:
-    lead = max(len(part) for part in parts)
-    return torch.cat([part.expand(lead, *part.shape[1:]) for part in parts], dim)
+    upper = joined([first[:, :, n:], nothing], -1)
+    lower = joined([coupling[:, :, n:], own], -1)
+    return joined([upper, lower], -2), joined(bounds, -1)
 
 
 def _separable(rest: Remainder) -> torch.Tensor:

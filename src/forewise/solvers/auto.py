@@ -13,6 +13,7 @@ from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver, checked, run
 from forewise.solvers.closed_form import DualSearch, WeightedQuantile
 from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.risk import RiskSolver
 from forewise.solvers.solution import Solution
 
 
@@ -34,7 +35,7 @@ class AutoSolver(Solver):
 
     def choice(self, problem: Problem) -> Solver:
         """The solver that `solve` will use for this problem."""
-        for special in (WeightedQuantile(), DualSearch()):
+        for special in (WeightedQuantile(), DualSearch(), RiskSolver(self.general)):
             if special.refusal(problem) is None:
                 return special
         return self.general
