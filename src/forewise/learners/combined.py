@@ -26,8 +26,6 @@ from forewise.solvers.base import Solver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.solution import Solution
 
-_VALIDATION_SCENARIOS = 32
-
 
 class CombinedLearner(Learner):
     """Trains a predictor through the solver, so that the cost of the decisions falls.
@@ -50,6 +48,9 @@ class CombinedLearner(Learner):
         Fit the predictor decoupled first, with these settings: a warm start.
     solver : Solver, optional
         `AutoSolver()` by default.
+    n_scenarios_deciding : int
+        Scenarios that decisions will be made from, about: validation, which says what weights are
+        kept, decides with as many. What is best with 4 is not what is best with 64.
     """
 
     def __init__(
@@ -59,15 +60,18 @@ class CombinedLearner(Learner):
         n_scenarios: int = 16,
         pretraining: Training | None = None,
         solver: Solver | None = None,
+        n_scenarios_deciding: int = 32,
     ) -> None:
         self.problem = problem
         self.predictor = predictor
         self.n_scenarios = n_scenarios
         self.pretraining = pretraining
         self.solver = solver
+        self.n_scenarios_deciding = n_scenarios_deciding
 
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
         check_n_scenarios(self.n_scenarios)
+        check_n_scenarios(self.n_scenarios_deciding)
         require_gradients(self.problem)
         predictor = self._differentiable(cloned_predictor(self.predictor))
         rows, validation = predictor.prepare(X, y, X_val, y_val)
@@ -90,7 +94,8 @@ class CombinedLearner(Learner):
         """The cost of the decisions that a prepared predictor's scenarios lead to."""
 
         def decide(problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
-            count = self.n_scenarios if torch.is_grad_enabled() else _VALIDATION_SCENARIOS
+            training = torch.is_grad_enabled()
+            count = self.n_scenarios if training else self.n_scenarios_deciding
             scenarios = predictor.scenarios_with_gradients(x, count, generator)
             return solve(problem, scenarios, self.solver, on_failure="return")
 
@@ -106,7 +111,7 @@ class CombinedLearner(Learner):
             else None,
             scale=cost_of_ignoring_context(problem, rows.y, self.solver),
             title="combined",
-            identity=identity_of(problem, self.n_scenarios),
+            identity=identity_of(problem, self.n_scenarios, self.n_scenarios_deciding),
         )
 
     def _differentiable(self, predictor: Predictor) -> NetworkPredictor:
