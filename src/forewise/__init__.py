@@ -1,6 +1,6 @@
 """forewise turns data into decisions that are ready for what the data cannot tell."""
 
-from forewise import datasets
+from forewise import datasets, features
 from forewise.exceptions import (
     ForewiseError,
     InputTypeError,
@@ -133,6 +133,7 @@ __all__ = [
     "expected_regret",
     "expected_value_of_perfect_information",
     "fair_regret",
+    "features",
     "interval_coverage",
     "load_policy",
     "optimality_gap",
