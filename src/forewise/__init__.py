@@ -13,6 +13,8 @@ from forewise.exceptions import (
 )
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner, Learner
 from forewise.metrics import (
+    block_bootstrap,
+    block_bootstrap_difference,
     bootstrap_difference,
     calibration_curve,
     crps,
@@ -58,6 +60,7 @@ from forewise.problems import (
     ScenarioProgram,
     certainty_equivalent,
 )
+from forewise.rolling import compare_rolling, evaluate_rolling, rolling_folds
 from forewise.scenarios import Scenarios
 from forewise.solvers import (
     AutoSolver,
@@ -130,12 +133,16 @@ __all__ = [
     "UnfittedError",
     "UnsupportedProblemError",
     "WeightedQuantile",
+    "block_bootstrap",
+    "block_bootstrap_difference",
     "bootstrap_difference",
     "calibration_curve",
     "certainty_equivalent",
+    "compare_rolling",
     "crps",
     "datasets",
     "energy_score",
+    "evaluate_rolling",
     "expected_regret",
     "expected_value_of_perfect_information",
     "fair_regret",
@@ -146,6 +153,7 @@ __all__ = [
     "oracle_decision",
     "regret",
     "relative_regret",
+    "rolling_folds",
     "solve",
     "solve_program",
     "value_of_stochastic_solution",

@@ -69,6 +69,11 @@ class Learner(BaseEstimator, ABC):
         self.policy_ = self._fit(X, y, X_val, y_val)
         return self
 
+    @property
+    def validates(self) -> bool:
+        """Whether `fit` looks at X_val and y_val; if not, these rows are better trained on."""
+        return True
+
     def decide(self, X: Any, n_scenarios: int = 64, random_state: Any = 0, **options: Any) -> Any:
         """Decide for every context; see `Policy.decide`."""
         require_fitted(self)
