@@ -8,7 +8,6 @@ it with ``python examples/03_day_ahead_schedule.py``; it draws ``03_day_ahead_sc
 from pathlib import Path
 
 import cvxpy as cp
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import RidgeCV
 

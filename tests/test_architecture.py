@@ -13,14 +13,16 @@ ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
     *("exceptions", "storage", "arguments", "tables", "scenarios", "problems", "solvers"),
-    *("predictors", "policy", "learners", "datasets", "metrics", "distributed", "experiments"),
-    *("plots", "report", "testing", "bench", "demo", "cli"),
+    *("predictors", "policy", "learners", "features", "datasets", "metrics", "rolling"),
+    *("distributed", "experiments", "plots", "report", "testing", "bench", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.
+BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}
 STRANGERS = {
     "predictors": {"problems", "solvers"},
+    "features": BELOW_FEATURES,
     "datasets": {"solvers", "predictors", "policy", "learners"},
-    "metrics": {"predictors", "policy", "learners", "datasets"},
+    "metrics": {"predictors", "policy", "learners", "features", "datasets"},
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

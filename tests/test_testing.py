@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import forewise as fw
-from forewise.testing import check_learner, check_predictor, check_problem, check_solver
+from forewise.testing import (
+    check_learner,
+    check_no_future,
+    check_predictor,
+    check_problem,
+    check_solver,
+)
 
 DEMAND = np.random.default_rng(0).gamma(4.0, 2.0, size=(40, 2))
 RETURNS = np.random.default_rng(1).normal(0.1, 1.0, size=(40, 2))
@@ -112,3 +119,58 @@ def test_gradients_in_a_problem_survive_a_solve():
     problem = fw.QuadraticNewsvendor([1.0], 0.0, 1.0, shortage, 1.0, 1.0)
     fw.solve(problem, fw.Scenarios(DEMAND[None, :, :1])).decision.sum().backward()
     assert shortage.grad.abs() > 0
+
+
+def days_table():
+    """Two series of demand, with plans and a text."""
+    days = pd.date_range("2024-01-01", periods=50)
+    table = pd.concat([pd.DataFrame({"date": days, "shop": shop}) for shop in ("a", "b")])
+    random = np.random.default_rng(3)
+    table = table.assign(
+        sold=random.normal(50, 9, 100), whole=random.integers(0, 9, 100),
+        plan=random.random(100) < 0.3, mood=random.choice(["good", "bad"], 100),
+    )  # fmt: skip
+    return table.reset_index(drop=True)
+
+
+def of_shops(column, change):
+    """A feature made by shop."""
+    return lambda t: t.groupby("shop")[column].transform(change).to_frame("feature")
+
+
+LEAKS = {
+    "the outcome itself": lambda t: t[["sold"]],
+    "a whole number of the day": lambda t: t[["whole"]],
+    "a text of the day": lambda t: (t[["mood"]] == "good").astype(float),
+    "a plan that is not known": lambda t: t[["plan"]].astype(float),
+    "the day after": of_shops("sold", lambda s: s.shift(-1)),
+    "a mean with today in it": of_shops("sold", lambda s: s.rolling(7).mean()),
+    "a centred mean": of_shops("sold", lambda s: s.shift(1).rolling(5, center=True).mean()),
+    "the mean of all days": of_shops("sold", lambda s: s.shift(1) / s.mean()),
+    "holes filled from behind": of_shops("sold", lambda s: s.where(s > 45).bfill().shift(1)),
+    "ranks among all days": of_shops("sold", lambda s: s.shift(1).rank()),
+    "how many values there will be": of_shops("sold", lambda s: s.count()),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_planted_leak_is_caught(leak):
+    with pytest.raises(AssertionError, match="sees the future: values from 2024-0"):
+        check_no_future(LEAKS[leak], days_table(), known=["shop"])
+
+
+def test_what_was_known_is_no_leak():
+    check_no_future(of_shops("sold", lambda s: s.shift(1)), days_table(), known=["shop"])
+    check_no_future(of_shops("plan", lambda s: s.shift(-1)), days_table(), known=["shop", "plan"])
+
+
+def test_other_rows_columns_or_chance_in_features_are_told():
+    with pytest.raises(AssertionError, match="other rows than the table"):
+        check_no_future(lambda t: t.iloc[1:][["sold"]], days_table())
+    random = np.random.default_rng(0)
+    with pytest.raises(AssertionError, match="same table gives other features"):
+        check_no_future(lambda t: t[["sold"]] * random.normal(), days_table())
+    with pytest.raises(AssertionError, match="there are other features when"):
+        check_no_future(
+            lambda t: t[["shop"]].assign(**{f"x{int(t['sold'].sum())}": 0}), days_table()
+        )

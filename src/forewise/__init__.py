@@ -1,6 +1,6 @@
 """forewise turns data into decisions that are ready for what the data cannot tell."""
 
-from forewise import datasets
+from forewise import datasets, features
 from forewise.exceptions import (
     ForewiseError,
     InputTypeError,
@@ -14,6 +14,8 @@ from forewise.exceptions import (
 )
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner, Learner
 from forewise.metrics import (
+    block_bootstrap,
+    block_bootstrap_difference,
     bootstrap_difference,
     calibration_curve,
     crps,
@@ -31,6 +33,7 @@ from forewise.metrics import (
 from forewise.policy import DirectPolicy, Policy, ScenarioPolicy, load_policy
 from forewise.predictors import (
     BayesianPredictor,
+    BoostingPredictor,
     CosineSchedule,
     EmpiricalPredictor,
     EnsemblePredictor,
@@ -38,11 +41,13 @@ from forewise.predictors import (
     ForestPredictor,
     GaussianPredictor,
     GaussianProcessPredictor,
+    GroupedPredictor,
     MixturePredictor,
     NeighborPredictor,
     NetworkPredictor,
     PointPredictor,
     Predictor,
+    QuantileBoostingPredictor,
     ResidualPredictor,
     Schedule,
     Training,
@@ -63,6 +68,7 @@ from forewise.problems import (
     WorstCase,
     certainty_equivalent,
 )
+from forewise.rolling import compare_rolling, evaluate_rolling, rolling_folds
 from forewise.scenarios import Scenarios
 from forewise.solvers import (
     AutoSolver,
@@ -86,6 +92,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AutoSolver",
     "BayesianPredictor",
+    "BoostingPredictor",
     "CVaR",
     "CertaintyEquivalent",
     "Certificate",
@@ -105,6 +112,7 @@ __all__ = [
     "ForewiseError",
     "GaussianPredictor",
     "GaussianProcessPredictor",
+    "GroupedPredictor",
     "InputTypeError",
     "InteriorPoint",
     "InvalidInputError",
@@ -123,6 +131,7 @@ __all__ = [
     "Problem",
     "ProgramSolver",
     "QuadraticNewsvendor",
+    "QuantileBoostingPredictor",
     "ReferenceSolver",
     "ResidualPredictor",
     "Risk",
@@ -142,21 +151,27 @@ __all__ = [
     "UnsupportedProblemError",
     "WeightedQuantile",
     "WorstCase",
+    "block_bootstrap",
+    "block_bootstrap_difference",
     "bootstrap_difference",
     "calibration_curve",
     "certainty_equivalent",
+    "compare_rolling",
     "crps",
     "datasets",
     "energy_score",
+    "evaluate_rolling",
     "expected_regret",
     "expected_value_of_perfect_information",
     "fair_regret",
+    "features",
     "interval_coverage",
     "load_policy",
     "optimality_gap",
     "oracle_decision",
     "regret",
     "relative_regret",
+    "rolling_folds",
     "solve",
     "solve_program",
     "value_of_stochastic_solution",

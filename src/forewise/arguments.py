@@ -25,6 +25,9 @@ def as_tensor(name: str, value: Any) -> torch.Tensor:
     elif np.iscomplexobj(value):
         raise InvalidInputError(f"{name} must be real numbers, but came as complex ones")
     else:
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            # A data frame's own array, say: torch would warn of sharing its memory.
+            value = value.copy()
         try:
             tensor = torch.as_tensor(value, dtype=WORKING_DTYPE)
         except (TypeError, ValueError, RuntimeError) as error:

@@ -82,7 +82,8 @@ def check_outcomes(estimator: BaseEstimator, y: Any, name: str = "y") -> np.ndar
             f"{name} must have shape (n_contexts,) or (n_contexts, n_outcomes), but has shape "
             f"{outcomes.shape}"
         )
-    return np.ascontiguousarray(outcomes.reshape(len(outcomes), -1))
+    # A data frame's own array cannot be written to, of which torch would warn.
+    return np.require(outcomes.reshape(len(outcomes), -1), requirements=["C", "W"])
 
 
 def check_lengths(X: np.ndarray, y: np.ndarray, names: str = "X and y") -> None:

@@ -1,7 +1,8 @@
 """Conformance: what every problem, solver, predictor and learner promises, as checks to run.
 
 For whoever writes one more: `check_problem(MyProblem(...), outcome)` and so on raise an
-AssertionError that says which promise is broken. forewise's own classes pass through the same
+AssertionError that says which promise is broken. `check_no_future` does so for whoever builds
+contexts from a table of days. forewise's own classes pass through the same
 checks in its tests. May import: everything but the command line.
 """
 
@@ -10,10 +11,12 @@ from __future__ import annotations
 import pickle
 import tempfile
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.base import clone
 
@@ -29,7 +32,13 @@ from forewise.solvers.base import Solver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.solution import Status
 
-__all__ = ["check_learner", "check_predictor", "check_problem", "check_solver"]
+__all__ = [
+    "check_learner",
+    "check_no_future",
+    "check_predictor",
+    "check_problem",
+    "check_solver",
+]
 
 
 def check_problem(problem: Problem, outcome: Any) -> None:
@@ -192,6 +201,76 @@ def check_learner(learner: Learner, X: Any, y: Any) -> None:
         )
     if isinstance(fitted.policy_, ScenarioPolicy):
         _require(fitted.policy_.predictor is not learner.predictor, "the predictor was not cloned")
+
+
+def check_no_future(
+    build: Callable[[pd.DataFrame], pd.DataFrame],
+    table: pd.DataFrame,
+    *,
+    date: str = "date",
+    known: Sequence[str] = (),
+    n_days: int = 6,
+) -> None:
+    """Check that no feature sees its own day's outcome or a later one.
+
+    From some day on, every value that is not known in advance is changed, and in another trial
+    taken away; no feature of that day or of an earlier one may change by a bit.
+
+    Parameters
+    ----------
+    build : function
+        From a table to its features, a data frame with the same rows.
+    table : DataFrame
+        One row per series and day; its values should vary, or nothing can be seen.
+    date : str
+        Column of days.
+    known : sequence of str
+        Columns that are known in advance, and stay as they are: names of series, holidays, plans.
+    n_days : int
+        Number of days, spread over the table, from which on values are changed.
+    """
+    before = build(table.copy())
+    _require(before.index.equals(table.index), "the features have other rows than the table")
+    _require(before.equals(build(table.copy())), "the same table gives other features")
+    unknown = [name for name in table.columns if name not in {date, *known}]
+    days, number = np.unique(table[date], return_inverse=True)
+    for day in days[np.unique(np.linspace(0, len(days) - 1, n_days).astype(int))]:
+        later, told = (table[date] >= day).to_numpy(), f"{pd.Timestamp(day):%Y-%m-%d}"
+        kept = (table[date] <= day).to_numpy()
+        # Days are shifted differently, so that differences between them change as well; rows of one
+        # day alike, because they may have to agree (on the weather, say).
+        shift = np.where(later, 3 + number * 7 % 101, 0)
+        others = {name: _other(table[name], later, shift) for name in unknown}
+        missing = {name: _missing(table[name], later) for name in unknown}
+        for how, columns in (("changed", others), ("taken away", missing)):
+            after = build(table.assign(**columns))
+            _require(
+                before.columns.equals(after.columns),
+                f"there are other features when values from {told} on are {how}",
+            )
+            for name in before.columns:
+                same = before[name][kept].equals(after[name][kept])
+                _require(
+                    same, f"feature {name!r} sees the future: values from {told} on were {how}"
+                )
+
+
+def _other(column: pd.Series, rows: np.ndarray, shift: np.ndarray) -> pd.Series:
+    """Other values of the same kind in these rows: numbers far off, by multiples of `shift`."""
+    if pd.api.types.is_bool_dtype(column):
+        return column ^ rows
+    if pd.api.types.is_numeric_dtype(column):
+        spread = int(np.ceil(column.max() - column.min())) if column.notna().any() else 0
+        return column + (spread + 1) * shift
+    # Values of other rows: texts and days remain such.
+    return column.where(~rows, column.to_numpy()[::-1])
+
+
+def _missing(column: pd.Series, rows: np.ndarray) -> pd.Series:
+    """No values in these rows, where a column of its kind can have none."""
+    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+        return column
+    return column.astype("float64").where(~rows)
 
 
 def _require(holds: Any, told: str) -> None:

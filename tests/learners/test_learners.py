@@ -189,3 +189,16 @@ def test_direct_decisions_are_feasible():
     assert (decided >= -1e-7).all()
     assert (decided.sum(1) <= 4 + 1e-7).all()
     assert decided.sum(1).max() == pytest.approx(4, abs=1e-6)
+
+
+def test_columns_of_a_data_frame_are_taken_without_a_warning():
+    """pandas shares its memory read-only; torch, which would warn of that, must not see it."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.normal(size=(60, 3)), columns=["price", "rain", "sold"])
+    X, y = frame[["price", "rain"]], frame["sold"]
+    brief = fw.GaussianPredictor((4,), training=fw.Training(epochs=1), random_state=0)
+    learner = fw.DecoupledLearner(fw.Newsvendor(3.0, 1.0), brief)
+    learner.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+    learner.score(X, y)
+    cost = learner.problem.cost(learner.decide(X).to_numpy(), y.to_frame().to_numpy())
+    assert cost.isfinite().all()

@@ -30,6 +30,10 @@ PREDICTORS = [
     fw.ForestPredictor(n_trees=5),
     fw.ResidualPredictor(Ridge()),
     fw.GaussianProcessPredictor(),
+    fw.GroupedPredictor(),
+    fw.BoostingPredictor(n_trees=5),
+    fw.QuantileBoostingPredictor((0.1, 0.5, 0.9), n_trees=5),
+    fw.ResidualPredictor(fw.BoostingPredictor(n_trees=5), shuffle=False),
 ]
 
 

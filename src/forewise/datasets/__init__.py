@@ -1,12 +1,15 @@
 """Data to learn and judge decisions on: the paper's generators, and loaders of real data.
 
 `base` is what every data set is, `synthetic` the generators, `cnnpred` the paper's real data,
-`paper` the problems and splits of its experiments, `files` where data are and how to get them.
-Knows problems, but no solver and no learning.
+`paper` the problems and splits of its experiments. `bakeries` and `electricity` are tables of real
+demand, and contexts made of them. `files` says where data are and how to get them, `reading`
+checks them. Knows problems and features, but no solver and no learning.
 """
 
+from forewise.datasets.bakeries import bakery, bakery_contexts
 from forewise.datasets.base import Conditional, Dataset, Split
 from forewise.datasets.cnnpred import pop2_paper, pop2_strict
+from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
 from forewise.datasets.files import (
     SOURCES,
     Availability,
@@ -33,7 +36,10 @@ __all__ = [
     "Dataset",
     "Source",
     "Split",
+    "Victoria",
     "available",
+    "bakery",
+    "bakery_contexts",
     "fetch",
     "locate",
     "mean_wave",
@@ -48,4 +54,6 @@ __all__ = [
     "pop2_problem",
     "pop2_strict",
     "pop_problem",
+    "victoria",
+    "victoria_contexts",
 ]

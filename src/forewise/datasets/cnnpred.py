@@ -2,7 +2,7 @@
 
 Two protocols. `pop2_paper` repeats what the paper did, with features of the same day as the
 return that is to be predicted; `pop2_strict` uses what was known the evening before. May import:
-exceptions, and its siblings `base` and `files`.
+exceptions, and its siblings `base`, `files` and `reading`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pandas as pd
 
 from forewise.datasets.base import Dataset, Split
 from forewise.datasets.files import CorruptDataError, locate
+from forewise.datasets.reading import as_days, read_table, require_columns, require_numbers
 
 INDICES = ("DJI", "NASDAQ", "NYSE", "RUSSELL", "SP")
 TECHNICAL = (
@@ -140,32 +141,15 @@ def _read(data_dir: str | Path | None) -> _Days:
 
 
 def _read_one(path: Path) -> pd.DataFrame:
-    """One file, with dates and numbers checked."""
-    try:
-        table = pd.read_csv(path, encoding="utf-8")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise CorruptDataError(
-            f"{path} must be a table of comma-separated values, but cannot be read as one: {error}"
-        ) from error
-    lacking = [name for name in ("Date", "Close", "Name", *TECHNICAL) if name not in table]
-    if lacking:
-        raise CorruptDataError(f"{path} must have the columns {', '.join(lacking)}, but has not")
+    """One file, with dates and numbers checked; of whatever version, if it has the right form."""
+    table = read_table(path)
+    require_columns(path, table, ("Date", "Close", "Name", *TECHNICAL))
     if len(table) != N_DAYS:
         raise CorruptDataError(f"{path} must have {N_DAYS} rows, but has {len(table)}")
-    for name in table.columns.drop(["Date", "Name"]):
-        numbers = pd.api.types.is_numeric_dtype(table[name])
-        if not numbers or np.isinf(table[name].to_numpy(dtype=float)).any():
-            raise CorruptDataError(
-                f"column {name} of {path} must be finite numbers, but has other entries"
-            )
+    require_numbers(path, table, table.columns.drop(["Date", "Name"]), complete=False)
     if not (table["Close"] > 0).all():
         raise CorruptDataError(f"column Close of {path} must be positive everywhere, but is not")
-    try:
-        dates = pd.to_datetime(table["Date"], format="%Y-%m-%d").to_numpy(dtype="datetime64[D]")
-    except ValueError as error:
-        raise CorruptDataError(
-            f"column Date of {path} must be days like 2009-12-31, but is not: {error}"
-        ) from error
+    dates = as_days(path, table, "Date", "2009-12-31").to_numpy(dtype="datetime64[D]")
     if not (dates[1:] > dates[:-1]).all():
         raise CorruptDataError(f"column Date of {path} must increase from row to row, but does not")
     return table.assign(Date=dates)

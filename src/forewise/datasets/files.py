@@ -76,7 +76,7 @@ class Availability:
     """What is there of one data set.
 
     `folder` is None if none was found. `altered` are the files whose content is not the published
-    one; loaders take them if they have the right form.
+    one; the loaders' documentation says whether they take them.
     """
 
     source: Source
@@ -293,11 +293,12 @@ def _availability(known: Source, places: list[Path]) -> Availability:
     folder = max(folders, key=lambda path: sum((path / file).is_file() for file in known.checksums))
     there = {file: folder / file for file in known.checksums if (folder / file).is_file()}
     missing = tuple(file for file in known.checksums if file not in there)
-    altered = tuple(f for f, path in there.items() if _sha256(path) != known.checksums[f])
+    altered = tuple(f for f, path in there.items() if checksum(path) != known.checksums[f])
     return Availability(known, folder, missing, altered)
 
 
-def _sha256(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """SHA-256 of a file's content."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -364,7 +365,7 @@ def _unpack(known: Source, archive: Path, folder: Path) -> None:
             raise CorruptDataError(
                 f"{known.archive} must contain {file}, but does not; get it from {known.homepage}"
             )
-        found = _sha256(folder / file)
+        found = checksum(folder / file)
         if found != expected:
             raise CorruptDataError(
                 f"{file} in {known.archive} must have the SHA-256 checksum {expected}, but has "

@@ -107,6 +107,11 @@ class Learner(BaseEstimator, ABC):
             return Past(problem, None)
         return Past(problem, self.problem.bound_for(len(y_val), given_val, "given_val"))
 
+    @property
+    def validates(self) -> bool:
+        """Whether `fit` looks at X_val and y_val; if not, these rows are better trained on."""
+        return True
+
     def decide(self, X: Any, n_scenarios: int = 64, random_state: Any = 0, **options: Any) -> Any:
         """Decide for every context; see `Policy.decide`."""
         require_fitted(self)

@@ -44,6 +44,11 @@ class DecoupledLearner(Learner):
         self.predictor = predictor
         self.solver = solver
 
+    @property
+    def validates(self) -> bool:
+        """Only networks, which train in epochs, have a use for validation rows."""
+        return self.predictor is None or isinstance(self.predictor, NetworkPredictor)
+
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
         predictor = cloned_predictor(self.predictor)
         if isinstance(predictor, NetworkPredictor):

@@ -3,7 +3,8 @@
 `decision_quality` has the regrets, `information_value` what perfect information and stochastic
 modelling are worth, `replications` a statistical bound on the distance to the optimum,
 `forecast_scores` what scenarios are worth as a forecast, `comparison` whether two learners
-differ. `checks` and `evaluation` serve them: arguments, and solving in parts of bounded size.
+differ, `blocks` the same for costs over time. `checks` and `evaluation` serve them: arguments,
+and solving in parts of bounded size.
 
 Results carry no gradients and are float64 on the processor: one entry per context where there
 is one, otherwise Python floats or small frozen dataclasses.
@@ -12,6 +13,7 @@ May import: exceptions, arguments, scenarios, problems, solvers. To add a metric
 the module it belongs to, checked through `checks`; export it; test it against brute force.
 """
 
+from forewise.metrics.blocks import Interval, block_bootstrap, block_bootstrap_difference
 from forewise.metrics.comparison import Difference, bootstrap_difference
 from forewise.metrics.decision_quality import (
     expected_regret,
@@ -40,6 +42,9 @@ __all__ = [
     "CalibrationCurve",
     "Difference",
     "Gap",
+    "Interval",
+    "block_bootstrap",
+    "block_bootstrap_difference",
     "bootstrap_difference",
     "calibration_curve",
     "crps",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise.metrics.checks import as_constant, as_count, as_level
@@ -81,7 +82,7 @@ def bootstrap_difference(
     Difference
     """
     level = as_level("level", level)
-    first, second = _as_rows("a", a), _as_rows("b", b)
+    first, second = as_rows("a", a), as_rows("b", b)
     if len(first) != len(second):
         raise InvalidInputError(
             f"a and b must be costs of the same rows, but have {len(first)} and {len(second)} rows"
@@ -92,15 +93,12 @@ def bootstrap_difference(
             f"block_length must be at most half of the {n} rows, but is {length}: too few blocks "
             "are left to tell how they differ"
         )
-    n_resamples = as_count("n_resamples", n_resamples)
-    if n_resamples * (1 - level) / 2 < 1 - 1e-9:
-        raise InvalidInputError(
-            f"n_resamples must be at least 2 / (1 − level) = {2 / (1 - level):.0f}, but is "
-            f"{n_resamples}: no resample would lie beyond the ends of the interval"
-        )
+    n_resamples = require_enough_resamples(n_resamples, level)
     difference = first - second
     estimate = float(difference.mean())
-    shifts = _resampled_means(difference - estimate, length, n_resamples, _generator(random_state))
+    shifts = _resampled_means(
+        difference - estimate, length, n_resamples, as_generator(random_state)
+    )
     lower, upper = np.quantile(shifts, [(1 - level) / 2, (1 + level) / 2])
     return Difference(estimate, estimate + float(lower), estimate + float(upper), level)
 
@@ -125,8 +123,20 @@ def _resampled_means(
     return sums / n
 
 
-def _as_rows(name: str, value: Any) -> np.ndarray:
-    rows = as_constant(name, value)
+def require_enough_resamples(n_resamples: Any, level: float) -> int:
+    """A whole number, large enough that resamples lie beyond the ends of the interval."""
+    n_resamples = as_count("n_resamples", n_resamples)
+    if n_resamples * (1 - level) / 2 < 1 - 1e-9:
+        raise InvalidInputError(
+            f"n_resamples must be at least 2 / (1 − level) = {2 / (1 - level):.0f}, but is "
+            f"{n_resamples}: no resample would lie beyond the ends of the interval"
+        )
+    return n_resamples
+
+
+def as_rows(name: str, value: Any) -> np.ndarray:
+    """A vector of at least two finite numbers."""
+    rows = as_constant(name, value.to_numpy() if isinstance(value, pd.Series) else value)
     if rows.ndim != 1 or len(rows) < 2:
         raise InvalidInputError(
             f"{name} must have shape (n_rows,), at least 2 of them, but has shape "
@@ -135,7 +145,8 @@ def _as_rows(name: str, value: Any) -> np.ndarray:
     return rows.numpy()
 
 
-def _generator(random_state: int | np.random.Generator) -> np.random.Generator:
+def as_generator(random_state: int | np.random.Generator) -> np.random.Generator:
+    """The generator of a seed; a generator is returned as it is."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:

@@ -1,16 +1,18 @@
 """WHAT may happen: predictors, from contexts to scenarios. They know no problem and no solver.
 
 `base` is the contract. Networks (`bayesian`, `point`, `ensemble`) are put together from weights,
-heads and the one `training` loop; `empirical`, `neighbor`, `forest`, `residual` and
-`gaussian_process` are the baselines that practitioners trust.
+heads and the one `training` loop; `empirical`, `grouped`, `neighbor`, `forest`, `boosting`,
+`residual` and `gaussian_process` are the baselines that practitioners trust.
 """
 
 from forewise.predictors.base import Predictor
 from forewise.predictors.bayesian import BayesianPredictor, MixturePredictor
+from forewise.predictors.boosting import BoostingPredictor, QuantileBoostingPredictor
 from forewise.predictors.empirical import EmpiricalPredictor
 from forewise.predictors.ensemble import EnsemblePredictor
 from forewise.predictors.forest import ForestPredictor
 from forewise.predictors.gaussian_process import GaussianProcessPredictor
+from forewise.predictors.grouped import GroupedPredictor
 from forewise.predictors.neighbor import NeighborPredictor
 from forewise.predictors.networked import NetworkPredictor
 from forewise.predictors.point import GaussianPredictor, PointPredictor
@@ -20,6 +22,7 @@ from forewise.predictors.training import Training
 
 __all__ = [
     "BayesianPredictor",
+    "BoostingPredictor",
     "CosineSchedule",
     "EmpiricalPredictor",
     "EnsemblePredictor",
@@ -27,11 +30,13 @@ __all__ = [
     "ForestPredictor",
     "GaussianPredictor",
     "GaussianProcessPredictor",
+    "GroupedPredictor",
     "MixturePredictor",
     "NeighborPredictor",
     "NetworkPredictor",
     "PointPredictor",
     "Predictor",
+    "QuantileBoostingPredictor",
     "ResidualPredictor",
     "Schedule",
     "Training",

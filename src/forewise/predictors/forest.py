@@ -1,7 +1,7 @@
 """Outcomes of past contexts that a random forest does not tell apart from the new one.
 
 May import: exceptions, scenarios, tables, and its siblings `base`, `parameter_checks`,
-`standardise`, `weighted_support`.
+`standardise`, `trees`, `weighted_support`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
 from forewise.predictors.parameter_checks import require_count
 from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.trees import find_leaves, numbered
 from forewise.predictors.weighted_support import outcome_order, weighted_scenarios
 from forewise.scenarios import Scenarios
 from forewise.tables import check_training_data
@@ -98,8 +99,8 @@ class ForestPredictor(Predictor):
         forest = self._grown_forest(X, standardise(self.outcomes_, *mean_and_std(y)))
         trees = [tree.tree_ for tree in forest.estimators_]
         self.roots_ = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
-        self.left_ = self._numbered([tree.children_left for tree in trees])
-        self.right_ = self._numbered([tree.children_right for tree in trees])
+        self.left_ = numbered([tree.children_left for tree in trees], self.roots_)
+        self.right_ = numbered([tree.children_right for tree in trees], self.roots_)
         self.feature_ = np.concatenate([tree.feature for tree in trees])
         self.threshold_ = np.concatenate([tree.threshold for tree in trees])
         leaves = self._leaves(X)
@@ -124,29 +125,14 @@ class ForestPredictor(Predictor):
         except ValueError as error:
             raise InvalidInputError(f"the forest cannot be grown: {error}") from error
 
-    def _numbered(self, children: list[np.ndarray]) -> np.ndarray:
-        """From numbers within a tree to numbers among all nodes; -1 stays."""
-        return np.concatenate(
-            [
-                np.where(child < 0, -1, child + root)
-                for child, root in zip(children, self.roots_, strict=True)
-            ]
-        )
-
     def _leaves(self, X: np.ndarray) -> np.ndarray:
         """The leaf that each context falls into, in each tree: (n_contexts, n_trees)."""
         with np.errstate(over="ignore"):
             # Thresholds were chosen between single-precision numbers.
             columns = X.astype(np.float32)
-        node = np.broadcast_to(self.roots_, (len(X), len(self.roots_))).copy()
-        context, tree = np.indices(node.shape).reshape(2, -1)
-        while len(context):
-            at = node[context, tree]
-            inner = self.left_[at] >= 0
-            context, tree, at = context[inner], tree[inner], at[inner]
-            goes_left = columns[context, self.feature_[at]] <= self.threshold_[at]
-            node[context, tree] = np.where(goes_left, self.left_[at], self.right_[at])
-        return node
+        return find_leaves(
+            columns, self.roots_, self.left_, self.right_, self.feature_, self.threshold_
+        )
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         width = min(n_scenarios, len(self.outcomes_))

@@ -1,7 +1,7 @@
 """A point forecast, and the errors it made on data it had not seen.
 
-May import: exceptions, scenarios, tables, and its siblings `base`, `parameter_checks`,
-`weighted_support`.
+May import: exceptions, scenarios, tables, and its siblings `base`, `boosting`,
+`parameter_checks`, `weighted_support`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from sklearn.model_selection import KFold
 
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise.predictors.base import Predictor
+from forewise.predictors.boosting import BoostingPredictor
 from forewise.predictors.parameter_checks import require_count
 from forewise.predictors.weighted_support import equal_picks, outcome_order
 from forewise.scenarios import Scenarios
@@ -59,12 +60,15 @@ class ResidualPredictor(Predictor):
     ----------
     regressor : scikit-learn regressor, optional
         Cloned, never fitted itself. `LinearRegression` by default. A policy can be stored if it
-        is a linear model; a pipeline or a tree has to be fitted again.
+        is a linear model or a `BoostingPredictor`; a pipeline or a tree has to be fitted again.
     n_folds : int or None
         K, at least 2; no more than there are rows are used. None takes the errors on the rows
         that were fitted, which are too small.
     random_state : int, RandomState or None
         Shuffles the rows before they are put into folds.
+    shuffle : bool
+        Without it a fold is a stretch of rows that follow each other. Prefer that for rows in order
+        of time: beside rows of the same week a regressor errs less than it will next month.
 
     Attributes
     ----------
@@ -87,10 +91,12 @@ class ResidualPredictor(Predictor):
         regressor: BaseEstimator | None = None,
         n_folds: int | None = 5,
         random_state: Any = 0,
+        shuffle: bool = True,
     ) -> None:
         self.regressor = regressor
         self.n_folds = n_folds
         self.random_state = random_state
+        self.shuffle = shuffle
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the regressors and find their errors."""
@@ -117,6 +123,8 @@ class ResidualPredictor(Predictor):
         if self.n_folds is None or n_rows == 1:
             return [(rows, rows)]
         n_folds = min(self.n_folds, n_rows)
+        if not self.shuffle:
+            return list(KFold(n_folds).split(rows))
         return list(KFold(n_folds, shuffle=True, random_state=self.random_state).split(rows))
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
@@ -128,10 +136,12 @@ class ResidualPredictor(Predictor):
         return super().settings() | {"regressor": None}
 
     def state(self) -> dict[str, Any]:
-        """The attributes, with the regressors as their coefficients, which linear ones have."""
+        """The attributes; linear regressors as their coefficients, boosted ones as they are."""
+        if all(type(regressor) is BoostingPredictor for regressor in self.regressors_):
+            return super().state()
         for regressor in self.regressors_:
             if type(regressor) not in _LINEAR:
-                linear = ", ".join(kind.__name__ for kind in _LINEAR)
+                linear = ", ".join(kind.__name__ for kind in (*_LINEAR, BoostingPredictor))
                 raise StorageError(
                     f"a ResidualPredictor can be stored if its regressor is one of {linear}, but "
                     f"it is a {type(regressor).__name__}: fit it again where it is needed, or "
@@ -145,6 +155,9 @@ class ResidualPredictor(Predictor):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take back the attributes; linear regressors come back as `LinearRegression`."""
+        if "regressors_" in state:
+            super().restore(state)
+            return
         state = dict(state)
         coefficients, intercepts = state.pop("coefficients_"), state.pop("intercepts_")
         super().restore(state)

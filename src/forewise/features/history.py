@@ -1,0 +1,183 @@
+"""Looking back: values and statistics of earlier days of the same series.
+
+A day whose value is missing, or that has no row, has nothing to tell: lags of it are NaN, and
+statistics pass over it. For a shop that is closed on some days, mask what was sold then
+(``table["demand"].where(~table["closed"])``), or its zeros are taken for demand.
+May import: exceptions, and its sibling `grid`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from forewise.exceptions import InvalidInputError
+from forewise.features.grid import Grid, as_counts, require_columns
+
+
+def lag(
+    table: pd.DataFrame,
+    column: str,
+    days: int | Sequence[int] = 1,
+    by: str | Sequence[str] = (),
+    date: str = "date",
+) -> pd.DataFrame:
+    """The value of the same series so many days before, by date.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per series and day, in any order.
+    column : str
+        Numbers; may have missing ones.
+    days : int or sequence of int
+        7 is the same weekday of the week before.
+    by : str or sequence of str
+        Columns that tell series apart; none for a single series.
+    date : str
+        Column of days.
+
+    Returns
+    -------
+    DataFrame (n_rows, len(days))
+        Columns such as ``demand_lag_7``; NaN where that day is not known.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"date": pd.to_datetime(["2024-01-01", "2024-01-03"]), "sold": [5, 6]})
+    >>> lag(table, "sold", days=[1, 2])
+       sold_lag_1  sold_lag_2
+    0         NaN         NaN
+    1         NaN         5.0
+    """
+    grid, wide = _spread(table, column, by, date)
+    features = {
+        f"{column}_lag_{count}": grid.gather(wide.shift(count)) for count in as_counts("days", days)
+    }
+    return pd.DataFrame(features, index=table.index)
+
+
+def rolling(
+    table: pd.DataFrame,
+    column: str,
+    windows: int | Sequence[int] = (7, 28),
+    statistics: Sequence[str | float] = ("mean", "std"),
+    by: str | Sequence[str] = (),
+    date: str = "date",
+    *,
+    min_values: int = 2,
+) -> pd.DataFrame:
+    """Statistics of the days before: of the last 7, say, up to yesterday.
+
+    Parameters
+    ----------
+    table, column, by, date
+        As for `lag`.
+    windows : int or sequence of int
+        Lengths in days.
+    statistics : sequence
+        "mean", "std", or a number between 0 and 1 for that quantile.
+    min_values : int
+        Fewest known values in a window; NaN below that.
+
+    Returns
+    -------
+    DataFrame (n_rows, len(windows) · len(statistics))
+        Columns such as ``demand_mean_28``, ``demand_std_28`` and ``demand_q90_28``.
+    """
+    grid, wide = _spread(table, column, by, date)
+    (fewest,) = as_counts("min_values", [min_values])
+    named = [(_name_of(statistic), statistic) for statistic in statistics]
+    features = {}
+    for window in as_counts("windows", windows):
+        # Only whole days before: today's value is what is to be decided about.
+        past = wide.shift(1).rolling(window, min_periods=min(fewest, window))
+        for name, statistic in named:
+            moved = past.quantile(statistic) if isinstance(statistic, Real) else past.agg(statistic)
+            features[f"{column}_{name}_{window}"] = grid.gather(moved)
+    return pd.DataFrame(features, index=table.index)
+
+
+def same_weekday(
+    table: pd.DataFrame,
+    column: str,
+    weeks: int | Sequence[int] = 4,
+    by: str | Sequence[str] = (),
+    date: str = "date",
+) -> pd.DataFrame:
+    """What earlier Mondays tell of a Monday: the last known value, and the mean of some weeks.
+
+    Prefer it to ``lag(..., days=7)`` where days are missing: the Monday before a closed Monday is
+    still a Monday.
+
+    Parameters
+    ----------
+    table, column, by, date
+        As for `lag`.
+    weeks : int or sequence of int
+        The mean is of the known values among the same weekdays of so many weeks before.
+
+    Returns
+    -------
+    DataFrame (n_rows, 1 + len(weeks))
+        ``demand_weekday_last``, however long ago, and columns such as ``demand_weekday_mean_4``.
+    """
+    grid, wide = _spread(table, column, by, date)
+    lengths = as_counts("weeks", weeks)
+    last = pd.DataFrame(np.nan, index=wide.index, columns=wide.columns)
+    means = {length: last.copy() for length in lengths}
+    for first in range(min(7, len(wide))):
+        past = wide.iloc[first::7].shift(1)
+        last.iloc[first::7] = past.ffill()
+        for length, mean in means.items():
+            mean.iloc[first::7] = past.rolling(length, min_periods=1).mean()
+    features = {f"{column}_weekday_last": grid.gather(last)}
+    for length, mean in means.items():
+        features[f"{column}_weekday_mean_{length}"] = grid.gather(mean)
+    return pd.DataFrame(features, index=table.index)
+
+
+def days_since(
+    table: pd.DataFrame, column: str, by: str | Sequence[str] = (), date: str = "date"
+) -> pd.DataFrame:
+    """Days since the last known value: 1 in a row of open days, 2 after a closed one.
+
+    Parameters
+    ----------
+    table, column, by, date
+        As for `lag`.
+
+    Returns
+    -------
+    DataFrame (n_rows, 1)
+        ``demand_days_since``; NaN before the first known value.
+    """
+    grid, wide = _spread(table, column, by, date)
+    number = pd.DataFrame(
+        np.broadcast_to(np.arange(len(wide), dtype=float)[:, None], wide.shape), index=wide.index
+    )
+    last = number.where(wide.notna()).shift(1).ffill()
+    return pd.DataFrame({f"{column}_days_since": grid.gather(number - last)}, index=table.index)
+
+
+def _spread(
+    table: pd.DataFrame, column: str, by: str | Sequence[str], date: str
+) -> tuple[Grid, pd.DataFrame]:
+    grid = Grid.of(table, by, date)
+    require_columns(table, [column])
+    return grid, grid.spread(table[column])
+
+
+def _name_of(statistic: Any) -> str:
+    if isinstance(statistic, Real) and 0 < float(statistic) < 1:
+        return f"q{100 * float(statistic):g}"
+    if isinstance(statistic, str) and statistic in ("mean", "std"):
+        return statistic
+    raise InvalidInputError(
+        'statistics must be "mean", "std" or quantile levels between 0 and 1, but has '
+        f"{statistic!r}"
+    )
