@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from forewise.exceptions import InvalidInputError
+from forewise.exceptions import InvalidInputError, UnsupportedProblemError
 from forewise.learners.base import Learner
 from forewise.learners.decoupled import cloned_predictor
 from forewise.learners.objectives import DecisionCost, Judge, cost_of_ignoring_context
@@ -97,6 +97,9 @@ class CombinedLearner(Learner):
         )
 
     def _differentiable(self, predictor: Predictor) -> NetworkPredictor:
+        refusal = self.problem.gradient_refusal()
+        if refusal is not None:
+            raise UnsupportedProblemError(f"CombinedLearner cannot learn this problem: {refusal}")
         if isinstance(self.solver, ReferenceSolver):
             raise InvalidInputError(
                 "solver must be one with gradients, but is a ReferenceSolver: use AutoSolver() "

@@ -15,6 +15,7 @@ import torch
 
 from forewise.arguments import as_tensor
 from forewise.exceptions import InvalidInputError
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 
@@ -55,6 +56,18 @@ class Problem(ABC):
         """What may stand for the whole distribution of the outcome; None, unless a problem knows.
 
         Asked by learners before they spend time on a distribution.
+        """
+        return None
+
+    @property
+    def program_kind(self) -> ProgramKind:
+        """The kind of program the problem becomes. Asked by solvers, to say what they cannot do."""
+        return ProgramKind.QUADRATIC
+
+    def gradient_refusal(self) -> str | None:
+        """Why decisions have no gradients, and what to do instead; None where they have.
+
+        Asked by learners that train through the solver.
         """
         return None
 
