@@ -21,7 +21,6 @@ from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import cost_of_ignoring_context
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.predictors import PointPredictor, Predictor, Training
-from forewise.predictors.networked import Rows
 from forewise.predictors.weights import Layout
 from forewise.problems import Problem
 from forewise.solvers import Solver
@@ -234,8 +233,7 @@ def _translated(K: float, method: Method, task: Task) -> float:
     n_outcomes = task.train.n_outcomes
     unit = 2.0
     if method.learner["kind"] == "combined":
-        rows = Rows(task.train.X, task.train.y, x_scaled=None)  # type: ignore[arg-type]
-        unit = cost_of_ignoring_context(task.problem, rows, None)
+        unit = cost_of_ignoring_context(task.problem, task.train.y, None)
     # A mean and a log-variance for each outcome.
     layout = Layout((task.train.n_features, *method.hidden_sizes, 2 * n_outcomes))
     return paper_kl_weight(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +18,26 @@ from sklearn.base import BaseEstimator
 from forewise.exceptions import InvalidInputError
 from forewise.policy.base import Policy
 from forewise.predictors.base import Predictor, require_fitted
+from forewise.predictors.networked import Rows
 from forewise.problems.base import Problem
 from forewise.problems.certainty import certainty_equivalent
 from forewise.tables import check_outcomes
+
+
+@dataclass(frozen=True)
+class Past:
+    """The problem as it stood in each row of the tables that were passed."""
+
+    problem: Problem
+    validation: Problem | None  # None: validation rows are rows of the same table
+
+    def of(self, rows: Rows) -> Problem:
+        """The problem of some training rows."""
+        return self.problem.for_contexts(rows.places)
+
+    def of_validation(self, rows: Rows) -> Problem:
+        """The problem of some validation rows."""
+        return (self.validation or self.problem).for_contexts(rows.places)
 
 
 class Learner(BaseEstimator, ABC):
@@ -29,10 +47,19 @@ class Learner(BaseEstimator, ABC):
     policy_: Policy
 
     @abstractmethod
-    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any) -> Policy:
+    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> Policy:
         """Learn; called by `fit`, which has looked at the problem and at y."""
 
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        given: Any = None,
+        given_val: Any = None,
+    ) -> Self:
         """Learn a policy from past contexts and outcomes.
 
         Parameters
@@ -42,6 +69,9 @@ class Learner(BaseEstimator, ABC):
         X_val, y_val : tables, optional
             Rows that decide which epoch's weights are kept; a share of the training rows is
             split off for it by default.
+        given, given_val : dict or array, optional
+            What was known in each context when deciding, and in each of X_val, where the problem
+            has such parameters: see `CvxpyProblem.bound`.
 
         Returns
         -------
@@ -66,20 +96,29 @@ class Learner(BaseEstimator, ABC):
                 "forecast of it would do as well",
                 stacklevel=2,
             )
-        self.policy_ = self._fit(X, y, X_val, y_val)
+        self.policy_ = self._fit(X, y, X_val, y_val, self._past(y, y_val, given, given_val))
         return self
+
+    def _past(self, y: Any, y_val: Any, given: Any, given_val: Any) -> Past:
+        problem = self.problem.bound_for(len(y), given)
+        if y_val is None:
+            if given_val is not None:
+                raise InvalidInputError("given_val belongs to X_val and y_val, which are missing")
+            return Past(problem, None)
+        return Past(problem, self.problem.bound_for(len(y_val), given_val, "given_val"))
 
     def decide(self, X: Any, n_scenarios: int = 64, random_state: Any = 0, **options: Any) -> Any:
         """Decide for every context; see `Policy.decide`."""
         require_fitted(self)
         return self.policy_.decide(X, n_scenarios, random_state, **options)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Minus the mean cost of the decisions on these outcomes: larger is better."""
+    def score(self, X: Any, y: Any, given: Any = None) -> float:
+        """Minus the mean cost of the decisions on these outcomes, or minus its risk."""
         require_fitted(self)
         outcomes = torch.from_numpy(check_outcomes(self, y))
-        decisions = torch.from_numpy(np.array(self.decide(X)))
-        return -float(self.problem.cost(decisions, outcomes).mean())
+        decisions = torch.from_numpy(np.array(self.decide(X, given=given)))
+        problem = self.problem.bound_for(len(outcomes), given)
+        return -float(problem.summary(problem.cost(decisions, outcomes)))
 
     def _remember(self, predictor: Predictor) -> None:
         """What scikit-learn wants to know of the table that was fitted."""

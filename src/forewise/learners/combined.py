@@ -6,10 +6,16 @@ from typing import Any
 
 import torch
 
-from forewise.exceptions import InvalidInputError, UnsupportedProblemError
-from forewise.learners.base import Learner
+from forewise.exceptions import InvalidInputError
+from forewise.learners.base import Learner, Past
 from forewise.learners.decoupled import cloned_predictor
-from forewise.learners.objectives import DecisionCost, Judge, cost_of_ignoring_context
+from forewise.learners.objectives import (
+    DecisionCost,
+    Judge,
+    cost_of_ignoring_context,
+    identity_of,
+    require_gradients,
+)
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor, check_n_scenarios
 from forewise.predictors.networked import NetworkPredictor, Rows
@@ -60,46 +66,50 @@ class CombinedLearner(Learner):
         self.pretraining = pretraining
         self.solver = solver
 
-    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any) -> ScenarioPolicy:
+    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
         check_n_scenarios(self.n_scenarios)
+        require_gradients(self.problem)
         predictor = self._differentiable(cloned_predictor(self.predictor))
         rows, validation = predictor.prepare(X, y, X_val, y_val)
         if self.pretraining is not None:
             predictor.train(predictor.likelihood(rows, validation), rows, self.pretraining)
 
-        objective = self.objective(predictor, rows, validation)
+        objective = self.objective(predictor, rows, validation, past)
         predictor.train(objective, rows, predictor.training or Training())
         self.history_ = predictor.history_
         self._remember(predictor)
         return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
 
     def objective(
-        self, predictor: NetworkPredictor, rows: Rows, validation: Rows | None
+        self,
+        predictor: NetworkPredictor,
+        rows: Rows,
+        validation: Rows | None,
+        past: Past | None = None,
     ) -> DecisionCost:
         """The cost of the decisions that a prepared predictor's scenarios lead to."""
 
-        def decide(x: torch.Tensor, generator: torch.Generator) -> Solution:
+        def decide(problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
             count = self.n_scenarios if torch.is_grad_enabled() else _VALIDATION_SCENARIOS
             scenarios = predictor.scenarios_with_gradients(x, count, generator)
-            return solve(self.problem, scenarios, self.solver, on_failure="return")
+            return solve(problem, scenarios, self.solver, on_failure="return")
 
+        past = past or Past(self.problem, None)
+        problem = past.of(rows)
         return DecisionCost(
             decide=decide,
             rows=rows,
-            judge=Judge.of(self.problem, rows, self.solver),
+            judge=Judge.of(problem, rows, self.solver),
             validation=validation,
-            validation_judge=Judge.of(self.problem, validation, self.solver)
+            validation_judge=Judge.of(past.of_validation(validation), validation, self.solver)
             if validation
             else None,
-            scale=cost_of_ignoring_context(self.problem, rows, self.solver),
+            scale=cost_of_ignoring_context(problem, rows.y, self.solver),
             title="combined",
-            identity=f"{self.problem!r} {self.n_scenarios}",
+            identity=identity_of(problem, self.n_scenarios),
         )
 
     def _differentiable(self, predictor: Predictor) -> NetworkPredictor:
-        refusal = self.problem.gradient_refusal()
-        if refusal is not None:
-            raise UnsupportedProblemError(f"CombinedLearner cannot learn this problem: {refusal}")
         if isinstance(self.solver, ReferenceSolver):
             raise InvalidInputError(
                 "solver must be one with gradients, but is a ReferenceSolver: use AutoSolver() "

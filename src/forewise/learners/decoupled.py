@@ -8,12 +8,12 @@ import torch
 from sklearn.base import clone
 
 from forewise.exceptions import InvalidInputError
-from forewise.learners.base import Learner
+from forewise.learners.base import Learner, Past
 from forewise.learners.objectives import Judge, Watched
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor
 from forewise.predictors.bayesian import BayesianPredictor
-from forewise.predictors.networked import NetworkPredictor
+from forewise.predictors.networked import NetworkPredictor, Rows
 from forewise.predictors.training import Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
@@ -44,10 +44,11 @@ class DecoupledLearner(Learner):
         self.predictor = predictor
         self.solver = solver
 
-    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any) -> ScenarioPolicy:
+    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
         predictor = cloned_predictor(self.predictor)
         if isinstance(predictor, NetworkPredictor):
-            self._train(predictor, X, y, X_val, y_val)
+            rows, validation = predictor.prepare(X, y, X_val, y_val)
+            self._train(predictor, rows, validation, past)
             self.history_ = predictor.history_
         else:
             predictor.fit(X, y)
@@ -55,19 +56,22 @@ class DecoupledLearner(Learner):
         self._remember(predictor)
         return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
 
-    def _train(self, predictor: NetworkPredictor, X: Any, y: Any, X_val: Any, y_val: Any) -> None:
-        rows, validation = predictor.prepare(X, y, X_val, y_val)
+    def _train(
+        self, predictor: NetworkPredictor, rows: Rows, validation: Rows | None, past: Past
+    ) -> None:
         settings = predictor.training or Training()
 
-        def decide(x: torch.Tensor, generator: torch.Generator) -> Solution:
+        def decide(problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
             scenarios = predictor.scenarios_with_gradients(x, 16, generator)
-            return solve(self.problem, scenarios, self.solver, on_failure="return")
+            return solve(problem, scenarios, self.solver, on_failure="return")
 
         objective = Watched(
             inner=predictor.likelihood(rows, validation),
             decide=decide,
             validation=validation,
-            judge=Judge.of(self.problem, validation, self.solver) if validation else None,
+            judge=Judge.of(past.of_validation(validation), validation, self.solver)
+            if validation
+            else None,
             epochs=settings.epochs,
             title="decoupled",
             identity="likelihood",

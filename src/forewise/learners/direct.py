@@ -11,13 +11,20 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from forewise.exceptions import InvalidInputError, SolveError
-from forewise.learners.base import Learner
-from forewise.learners.objectives import DecisionCost, Judge, cost_of_ignoring_context
+from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
+from forewise.learners.base import Learner, Past
+from forewise.learners.objectives import (
+    DecisionCost,
+    Judge,
+    cost_of_ignoring_context,
+    identity_of,
+    require_gradients,
+)
 from forewise.policy.direct import DirectPolicy
 from forewise.predictors.point import PointPredictor
 from forewise.predictors.training import Training
 from forewise.problems.base import Problem
+from forewise.problems.risk_averse import RiskAverseProblem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
 from forewise.solvers.base import ProgramSolver
@@ -56,25 +63,34 @@ class DirectLearner(Learner):
         self.network = network
         self.solver = solver
 
-    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any) -> DirectPolicy:
+    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> DirectPolicy:
+        require_gradients(self.problem)
+        if isinstance(self.problem, RiskAverseProblem):
+            raise UnsupportedProblemError(
+                f"{self.problem.risk} is about the distribution of the cost, and a direct rule has "
+                "no distribution: use a CombinedLearner or a DecoupledLearner"
+            )
         rule = self._cloned_rule()
         outcomes = check_outcomes(self, y)
-        near = _decisions_of_groups(self.problem, outcomes)
+        near = _decisions_of_groups(past.problem, outcomes)
         rows, validation = rule.prepare(X, y, X_val, y_val, predicted=near)
 
-        def decide(x: torch.Tensor, generator: torch.Generator) -> Solution:
+        def decide(problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
             wanted = rule.scenarios_with_gradients(x, 1, generator).values[:, 0]
-            return project(self.problem, wanted, outcomes.shape[1], self.solver)
+            return project(problem, wanted, outcomes.shape[1], self.solver)
 
+        problem = past.of(rows)
         objective = DecisionCost(
             decide=decide,
             rows=rows,
-            judge=Judge.of(self.problem, rows, None),
+            judge=Judge.of(problem, rows, None),
             validation=validation,
-            validation_judge=Judge.of(self.problem, validation, None) if validation else None,
-            scale=cost_of_ignoring_context(self.problem, rows, None),
+            validation_judge=Judge.of(past.of_validation(validation), validation, None)
+            if validation
+            else None,
+            scale=cost_of_ignoring_context(problem, rows.y, None),
             title="direct",
-            identity=repr(self.problem),
+            identity=identity_of(problem),
         )
         rule.train(objective, rows, rule.training or Training())
         self.history_ = rule.history_
@@ -100,7 +116,8 @@ def _decisions_of_groups(problem: Problem, outcome: np.ndarray) -> np.ndarray:
     """
     random = np.random.default_rng(0)
     groups = random.integers(len(outcome), size=(_GROUPS, min(_GROUP_SIZE, len(outcome))))
-    found = solve(problem, Scenarios(outcome[groups]), on_failure="return")
+    own = problem.for_contexts(torch.from_numpy(groups[:, 0]))
+    found = solve(own, Scenarios(outcome[groups]), on_failure="return")
     decided = found.decision[found.optimal][:, : problem.n_decisions(outcome.shape[1])]
     if len(decided) == 0:
         raise SolveError(

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import joblib
+import numpy as np
 import torch
 
-from forewise.exceptions import SolveError
+from forewise.exceptions import SolveError, UnsupportedProblemError
 from forewise.predictors.network import Network
 from forewise.predictors.networked import Rows
 from forewise.predictors.training import Objective
@@ -20,18 +22,21 @@ from forewise.solvers.auto import solve
 from forewise.solvers.base import Solver
 from forewise.solvers.solution import Solution, Status
 
-#: Decide: scaled contexts of some rows to a solution, with gradients unless they are off.
-Decide = Callable[[torch.Tensor, torch.Generator], Solution]
+#: Decide: the problem and the scaled contexts of some rows to a solution, with gradients unless
+#: they are off.
+Decide = Callable[[Problem, torch.Tensor, torch.Generator], Solution]
 
 _TOLERATED = 0.5  # share of a batch that may fail before training gives up
 _WATCHED = 20  # times that a decoupled training looks at the regret
+_SAMPLED = 512  # rows that say what ignoring the context costs
+_POOLED = 64  # outcomes that stand for all, where each row has a problem of its own
 
 
 @dataclass(frozen=True)
 class Judge:
     """Costs of decisions on rows whose outcomes are known."""
 
-    problem: Problem
+    problem: Problem  # of these rows
     outcome: torch.Tensor  # (n_contexts, n_outcomes)
     informed_cost: float  # mean cost of deciding with the outcome known
 
@@ -44,15 +49,15 @@ class Judge:
 
     def cost(self, solution: Solution, rows: torch.Tensor | None = None) -> torch.Tensor:
         """Mean cost over the contexts that have a decision."""
-        outcome = self.outcome if rows is None else self.outcome[rows]
+        outcome, problem, decision = self.outcome, self.problem, solution.decision
+        if rows is not None:
+            outcome, problem = outcome[rows], problem.for_contexts(rows)
         decided = solution.optimal
         if not bool(decided.all()):
             _require_most(solution)
-            solution_decision, outcome = solution.decision[decided], outcome[decided]
-        else:
-            solution_decision = solution.decision
-        n_decisions = self.problem.n_decisions(outcome.shape[1])
-        return self.problem.cost(solution_decision[:, :n_decisions], outcome).mean()
+            decision, outcome = decision[decided], outcome[decided]
+            problem = problem.for_contexts(decided.nonzero().squeeze(-1))
+        return problem.training_cost(decision, outcome).mean()
 
     def regret(self, solution: Solution) -> float:
         """Mean cost above that of deciding with the outcome known."""
@@ -76,7 +81,8 @@ class DecisionCost(Objective):
         self, network: Network, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
         """Mean cost of the rows' decisions."""
-        solution = self.decide(self.rows.x_scaled[rows], generator)
+        problem = self.judge.problem.for_contexts(rows)
+        solution = self.decide(problem, self.rows.x_scaled[rows], generator)
         return self.judge.cost(solution, rows) / self.scale
 
     def validate(
@@ -85,7 +91,8 @@ class DecisionCost(Objective):
         """Mean cost of the validation rows' decisions, and their regret in the user's units."""
         if self.validation is None or self.validation_judge is None:
             return {}
-        solution = self.decide(self.validation.x_scaled, generator)
+        problem = self.validation_judge.problem
+        solution = self.decide(problem, self.validation.x_scaled, generator)
         cost = self.validation_judge.cost(solution).item()
         return {
             "validation": cost / self.scale,
@@ -120,25 +127,45 @@ class Watched(Objective):
         last = epoch == self.epochs - 1
         if self.judge is None or self.validation is None or not (last or epoch % every == 0):
             return figures
-        solution = self.decide(self.validation.x_scaled, generator)
+        solution = self.decide(self.judge.problem, self.validation.x_scaled, generator)
         return figures | {"regret": self.judge.regret(solution)}
 
 
-def cost_of_ignoring_context(problem: Problem, rows: Rows, solver: Solver | None) -> float:
+def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | None) -> float:
     """Mean regret of the one decision that is best for all rows together: a natural unit.
 
-    1 where it cannot be told (no such decision, or it has no regret).
+    Where rows have problems of their own, each has its best decision for the outcomes of all. 1
+    where it cannot be told (no such decision, or it has no regret).
     """
-    outcome = torch.from_numpy(rows.y)
-    some = outcome[torch.linspace(0, len(outcome) - 1, min(len(outcome), 512)).long()]
-    constant = solve(problem, Scenarios(some[None]), solver, on_failure="return")
-    if constant.status[0] is not Status.OPTIMAL:
-        return 1.0
+    outcome = torch.from_numpy(y)
+    places = _spread(len(outcome), _SAMPLED)
+    some, own = outcome[places], problem.for_contexts(places)
+    pool = some[None]
+    if own.n_contexts is not None:
+        pool = some[_spread(len(some), _POOLED)].expand(len(some), -1, -1)
+    ignorant = solve(own, Scenarios(pool), solver, on_failure="return")
+    informed = solve(own, Scenarios(some[:, None]), solver, on_failure="return")
     n_decisions = problem.n_decisions(outcome.shape[1])
-    decision = constant.decision[:, :n_decisions].expand(len(some), -1)
-    informed = solve(problem, Scenarios(some[:, None]), solver, on_failure="return")
-    regret = (problem.cost(decision, some) - informed.objective).nanmean().item()
-    return regret if regret > 1e-9 * abs(constant.objective.item()) else 1.0
+    decision = ignorant.decision[:, :n_decisions].expand(len(some), -1)
+    regret = (own.cost(decision, some) - informed.objective).nanmean().item()
+    return regret if regret > 1e-9 * abs(ignorant.objective.nanmean().item()) else 1.0
+
+
+def require_gradients(problem: Problem) -> None:
+    """Raise with what is possible instead, where decisions have no gradients."""
+    refusal = problem.gradient_refusal()
+    if refusal is not None:
+        raise UnsupportedProblemError(f"this problem cannot be learned through: {refusal}")
+
+
+def identity_of(problem: Problem, *more: object) -> str:
+    """A mark of a problem and all its data, and of what else matters, for checkpoints."""
+    return " ".join([str(joblib.hash(problem)), *map(str, more)])
+
+
+def _spread(n_rows: int, at_most: int) -> torch.Tensor:
+    """Some rows, evenly spread."""
+    return torch.linspace(0, n_rows - 1, min(n_rows, at_most)).long()
 
 
 def _require_most(solution: Solution) -> None:

@@ -46,8 +46,11 @@ class Policy(ABC):
         """Contexts as float64, in the columns of the fitted ones."""
 
     @abstractmethod
-    def _decide(self, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
-        """Decisions of one piece of checked contexts; failures are statuses."""
+    def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
+        """Decisions of one piece of checked contexts; failures are statuses.
+
+        `problem` is the policy's own, as it stands in these contexts.
+        """
 
     def decide(
         self,
@@ -55,6 +58,7 @@ class Policy(ABC):
         n_scenarios: int = 64,
         random_state: Any = 0,
         *,
+        given: Any = None,
         on_failure: str = "raise",
         progress: bool = False,
     ) -> Any:
@@ -70,6 +74,9 @@ class Policy(ABC):
             Scenarios drawn for each context.
         random_state : int, RandomState or None
             The same number, the same decisions.
+        given : dict or array, optional
+            What is known in each context, where the problem has such parameters: see
+            `CvxpyProblem.bound`.
         on_failure : {"raise", "return"}
             What to do if a context has no optimal decision: raise a `SolveError` whose
             `solution` holds the decisions of all others, or return NaN in its place.
@@ -85,11 +92,13 @@ class Policy(ABC):
                 f'on_failure must be "raise" or "return", but is {on_failure!r}'
             )
         contexts = self._check(X)
+        problem = self.problem.bound_for(len(contexts), given)
         seed = int(check_random_state(random_state).randint(2**31))
         decisions = np.empty((len(contexts), self.n_decisions))
         failed: list[tuple[int, Status]] = []
         for piece in self._pieces(len(contexts), n_scenarios, progress):
-            solution = self._decide(contexts[piece], n_scenarios, seed)
+            own = problem.for_contexts(piece)
+            solution = self._decide(own, contexts[piece], n_scenarios, seed)
             decisions[piece] = solution.decision.detach().numpy()[:, : self.n_decisions]
             failed += [
                 (piece.start + i, status)
@@ -100,6 +109,10 @@ class Policy(ABC):
         if failed and on_failure == "raise":
             raise SolveError(_told(failed, len(contexts)), decided)
         return decided
+
+    def decide_by_name(self, X: Any, *arguments: Any, **options: Any) -> dict[str, np.ndarray]:
+        """Decide as `decide` does; return an array ``(n_contexts, *shape)`` per variable name."""
+        return self.problem.split_decision(np.asarray(self.decide(X, *arguments, **options)))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the policy to a folder: a JSON header and arrays, no pickle.
@@ -116,6 +129,9 @@ class Policy(ABC):
     @property
     def decision_names(self) -> list[str]:
         """Columns of the decisions: the outcomes' names where each outcome has a decision."""
+        own = self.problem.decision_names(self.n_outcomes)
+        if own is not None:
+            return own
         names = self.outcome_names
         if names is not None and len(names) == self.n_decisions:
             return names

@@ -51,6 +51,6 @@ class DirectPolicy(Policy):
     def _check(self, X: Any) -> np.ndarray:
         return self.rule.check_contexts(X)
 
-    def _decide(self, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
+    def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
         wanted = self.rule.sample_checked(X, 1, seed).values[:, 0]
-        return project(self.problem, wanted, self.n_outcomes, self.solver)
+        return project(problem, wanted, self.n_outcomes, self.solver)

@@ -1,7 +1,8 @@
 """Objects to trees of plain values and arrays, and back: what may be stored, and how.
 
 An object is stored as the name of its class, the arguments it was made with and, if it is an
-estimator, what it was fitted to. Reading makes objects of the classes registered here and of no
+estimator, what it was fitted to. A problem that was written in CVXPY is stored as what was read
+from it. Reading makes objects of the classes registered here and of no
 others, through their own checked constructors: no code comes from a file.
 May import: exceptions, problems, solvers, predictors, storage.
 """
@@ -24,9 +25,15 @@ KIND, VERSION = "policy", 1
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
+        problems.CvxpyProblem,
         problems.Newsvendor,
         problems.Portfolio,
         problems.QuadraticNewsvendor,
+        problems.RiskAverseProblem,
+        problems.CVaR,
+        problems.Expectation,
+        problems.MeanCVaR,
+        problems.WorstCase,
         solvers.AutoSolver,
         solvers.Clarabel,
         solvers.ConicSolver,
@@ -35,6 +42,7 @@ _CLASSES: dict[str, type] = {
         solvers.InteriorPoint,
         solvers.Moreau,
         solvers.ReferenceSolver,
+        solvers.RiskSolver,
         solvers.WeightedQuantile,
         predictors.BayesianPredictor,
         predictors.EmpiricalPredictor,
@@ -87,6 +95,8 @@ def pack(value: Any, path: str) -> Any:
             f"{path} is a {type(value).__name__}, which cannot be stored; what can is: "
             f"{', '.join(sorted(_CLASSES))}"
         )
+    if isinstance(value, problems.CvxpyProblem):
+        return {"class": type(value).__name__, "state": pack(value.state(), path)}
     settings = {name: pack(item, f"{path}.{name}") for name, item in _settings(value).items()}
     packed: dict[str, Any] = {"class": type(value).__name__, "settings": settings}
     if isinstance(value, predictors.Predictor) and value.is_fitted:
@@ -124,6 +134,8 @@ def _object_of(tree: dict[str, Any]) -> Any:
             f"a {name} is stored here, which this version of forewise does not know: "
             "it was written by another version"
         )
+    if "state" in tree:
+        return problems.CvxpyProblem.from_state(unpack(tree["state"]))
     made = _CLASSES[name](**{key: unpack(item) for key, item in tree["settings"].items()})
     if "fitted" in tree:
         made.restore({key: unpack(item) for key, item in tree["fitted"].items()})

@@ -49,14 +49,14 @@ class ScenarioPolicy(Policy):
     def _check(self, X: Any) -> np.ndarray:
         return self.predictor.check_contexts(X)
 
-    def _decide(self, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
+    def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
         check_n_scenarios(n_scenarios)
         scenarios = self.predictor.sample_checked(X, n_scenarios, seed)
         equivalent = self.problem.certainty_equivalent()
         if equivalent is not None:
             collapse = {"mean": mean_scenario, "median": median_scenario}
             scenarios = collapse[equivalent.statistic](scenarios)
-        return solve(self.problem, scenarios, self.solver, on_failure="return")
+        return solve(problem, scenarios, self.solver, on_failure="return")
 
 
 def mean_scenario(scenarios: Scenarios) -> Scenarios:

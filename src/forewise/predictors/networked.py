@@ -31,6 +31,7 @@ class Rows:
     X: np.ndarray  # (n_contexts, n_features)
     y: np.ndarray  # (n_contexts, n_outcomes)
     x_scaled: torch.Tensor
+    places: torch.Tensor  # of the rows in the table that was passed
 
     def __len__(self) -> int:
         return len(self.X)
@@ -95,12 +96,14 @@ class NetworkPredictor(Predictor):
         """
         self._check_parameters()
         X, y = check_training_data(self, X, y)
-        given = check_validation_data(self, X_val, y_val)
+        passed = check_validation_data(self, X_val, y_val)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31))
-        if given is None:
+        kept, held = np.arange(len(X)), np.arange(0 if passed is None else len(passed[0]))
+        validation = passed
+        if passed is None:
             share = (self.training or Training()).validation_share
             kept, held = split_rows(len(X), share, self.seed_)
-            given = (X[held], y[held]) if len(held) else None
+            validation = (X[held], y[held]) if len(held) else None
             X, y = X[kept], y[kept]
         self.context_mean_, self.context_std_ = mean_and_std(X)
         like = y if predicted is None else predicted
@@ -109,7 +112,8 @@ class NetworkPredictor(Predictor):
         generator = torch.Generator().manual_seed(self.seed_)
         self.network_ = self._build(X.shape[1], self.n_outcomes_, generator)
         self.history_: list[dict[str, float]] = []
-        return self._rows(X, y), None if given is None else self._rows(*given)
+        rows = self._rows(X, y, kept)
+        return rows, None if validation is None else self._rows(*validation, held)
 
     def likelihood(self, rows: Rows, validation: Rows | None) -> Likelihood:
         """The objective of decoupled training."""
@@ -174,8 +178,8 @@ class NetworkPredictor(Predictor):
     def _scaled(self, X: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(standardise(X, self.context_mean_, self.context_std_)).float()
 
-    def _rows(self, X: np.ndarray, y: np.ndarray) -> Rows:
-        return Rows(X, y, self._scaled(X))
+    def _rows(self, X: np.ndarray, y: np.ndarray, places: np.ndarray) -> Rows:
+        return Rows(X, y, self._scaled(X), torch.from_numpy(np.asarray(places)))
 
     def _scaled_outcomes(self, rows: Rows) -> torch.Tensor:
         return torch.from_numpy(standardise(rows.y, self.outcome_mean_, self.outcome_std_)).float()

@@ -4,7 +4,8 @@ Knows no solver and no learning. `base` is the contract, `program` the common fo
 `integers` have the forms of what is not linear or quadratic, `kinds` tells them apart. Built-in
 problems are a module each. `modelled` is the user's own problem in CVXPY, in the order in which
 the data go: `model_checks`, `rewriting`, `reading`, `canonical`, `presolve`, `affine`, `lifting`,
-`recourse`; `naming` has the names and shapes.
+`recourse`; `naming` has the names and shapes. `risk` has what can be minimised in the place of the
+mean, `tail` its programs, `risk_averse` the problem that another becomes with it.
 """
 
 from forewise.problems.base import CertaintyEquivalent, Problem
@@ -17,17 +18,25 @@ from forewise.problems.newsvendor import Newsvendor
 from forewise.problems.portfolio import Portfolio
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
+from forewise.problems.risk import CVaR, Expectation, MeanCVaR, Risk, WorstCase
+from forewise.problems.risk_averse import RiskAverseProblem
 
 __all__ = [
+    "CVaR",
     "CertaintyEquivalent",
     "ConicProgram",
     "CvxpyProblem",
+    "Expectation",
     "IntegerProgram",
+    "MeanCVaR",
     "Newsvendor",
     "Portfolio",
     "Problem",
     "ProgramKind",
     "QuadraticNewsvendor",
+    "Risk",
+    "RiskAverseProblem",
     "ScenarioProgram",
+    "WorstCase",
     "certainty_equivalent",
 ]

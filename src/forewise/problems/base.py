@@ -17,6 +17,7 @@ from forewise.arguments import as_tensor
 from forewise.exceptions import InvalidInputError
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
+from forewise.problems.risk import Risk
 from forewise.scenarios import Scenarios
 
 
@@ -106,6 +107,47 @@ class Problem(ABC):
         self._check_width("scenarios", scenarios.n_outcomes)
         return self._program(scenarios)
 
+    def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """As `program`, with every cost that depends on the outcome in the recourse.
+
+        What the first stage costs is then the same in every scenario.
+        """
+        return self.program(scenarios)
+
+    def with_risk(self, risk: Risk) -> Problem:
+        """The problem with a risk of the cost minimised in the place of its mean.
+
+        Parameters
+        ----------
+        risk : Risk
+            `Expectation()`, `CVaR(level)`, `MeanCVaR(weight, level)` or `WorstCase()`.
+        """
+        # What wraps a problem is a problem, and must know this module first.
+        from forewise.problems.risk_averse import with_risk
+
+        return with_risk(self, risk)
+
+    def training_cost(self, first_stage: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        """What learning makes small, ``(n_contexts,)``: the cost, unless a problem says otherwise.
+
+        `first_stage` are all variables that a solver chose before the outcome, the decision first.
+        """
+        return self.cost(first_stage[:, : self.n_decisions(outcome.shape[1])], outcome)
+
+    def summary(self, costs: torch.Tensor) -> torch.Tensor:
+        """What a sample of costs amounts to, in the sense in which the problem minimises them."""
+        return costs.mean()
+
+    @property
+    def needs_given(self) -> bool:
+        """Whether the problem must be bound to what is given before it can be solved."""
+        return False
+
+    @property
+    def n_contexts(self) -> int | None:
+        """Number of contexts the problem is bound to; None if it serves any number."""
+        return None
+
     def bound(self, given: Any) -> Problem:
         """The problem for contexts whose given data are known; itself where nothing is given.
 
@@ -121,6 +163,29 @@ class Problem(ABC):
     def for_contexts(self, contexts: slice | torch.Tensor) -> Problem:
         """The problem of some of the contexts it is bound to; itself where it is not."""
         return self
+
+    def bound_for(self, n_contexts: int, given: Any, name: str = "given") -> Problem:
+        """As `bound`, for a table of so many rows; says which argument is missing or too short."""
+        if given is None and self.needs_given:
+            raise InvalidInputError(
+                f"{name} must be passed: this {type(self).__name__} has parameters that are known "
+                "in each context"
+            )
+        problem = self.bound(given)
+        if problem.n_contexts not in (None, n_contexts):
+            raise InvalidInputError(
+                f"{name} has {problem.n_contexts} rows, but there are {n_contexts} contexts: it "
+                "must have one row for each of them, or one for all"
+            )
+        return problem
+
+    def decision_names(self, n_outcomes: int) -> list[str] | None:
+        """Names of the decisions' columns, where the problem has some."""
+        return None
+
+    def split_decision(self, decision: Any) -> dict[str, Any]:
+        """Decisions by the name of their variable; a problem without names has one."""
+        return {"decision": decision}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made anew from the arguments, as arrays.

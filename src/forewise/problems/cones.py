@@ -105,6 +105,15 @@ class ConicProgram:
     W: torch.Tensor
     r: torch.Tensor
 
+    @classmethod
+    def of_first_stage(
+        cls, plain: ScenarioProgram, cones: Cones, G: torch.Tensor, h: torch.Tensor
+    ) -> ConicProgram:
+        """A program whose scenarios have no cones."""
+        T = h.new_zeros(1, 1, 0, plain.n_decisions)
+        W = h.new_zeros(1, 1, 0, plain.n_recourse)
+        return cls(plain, cones, G, h, Cones(), T, W, h.new_zeros(1, 1, 0))
+
     def cone_blocks(self) -> dict[str, torch.Tensor]:
         """The tensors of the cone rows, by name."""
         return {name: getattr(self, name) for name in ("G", "h", "T", "W", "r")}

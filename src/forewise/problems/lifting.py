@@ -22,7 +22,7 @@ from forewise.problems.affine import AffineBlock
 from forewise.problems.canonical import Array, CanonicalForm, Terms
 from forewise.problems.cones import Cones, ConicProgram
 from forewise.problems.integers import IntegerProgram
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.program import ScenarioProgram, joined
 from forewise.scenarios import Scenarios
 
 
@@ -212,6 +212,19 @@ class LiftedForm:
         made["c"] = made["c"].squeeze(-1) + self._mean_products(outcome, weights, given)
         return ScenarioProgram(weights=weights, **made)
 
+    def recourse_program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ScenarioProgram:
+        """As `program`, but costs that depend on the outcome are recourse: e_j ≥ q_j'z + c_j."""
+        program = self.program(scenarios, given)
+        uncertain = [self.blocks["q"], self.blocks["c"], self.alpha, self.beta]
+        if all(block.outcome is None for block in uncertain):
+            return program
+        outcome = scenarios.values.to(WORKING_DTYPE)
+        per_scenario = None if given is None else given.unsqueeze(1)
+        q = self.blocks["q"](outcome, per_scenario)
+        c = self.blocks["c"](outcome, per_scenario).squeeze(-1)
+        c = c + self.products(outcome, per_scenario)
+        return _with_cost_variable(program, q, c)
+
     def products(self, outcome: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
         """Σ_k α_k β_k: ``(...)`` from ``(..., n_outcomes)``, 1 where nothing depends on it."""
         return (self.alpha(outcome, given) * self.beta(outcome, given)).sum(-1)
@@ -222,6 +235,30 @@ class LiftedForm:
         """Weighted mean of the products over the scenarios, ``(n_contexts | 1,)``."""
         total = self.products(outcome, None if given is None else given.unsqueeze(1))
         return total[:, 0] if total.shape[1] == 1 else (weights * total).sum(1)
+
+
+def _with_cost_variable(
+    program: ScenarioProgram, q: torch.Tensor, c: torch.Tensor
+) -> ScenarioProgram:
+    """The program with q_j'z + c_j as the value of one more recourse variable, the last."""
+    pad = torch.nn.functional.pad
+    n_coupled = program.T.shape[-2]
+    W = pad(program.W, (0, 1))
+    row = W.new_zeros(1, 1, 1, W.shape[-1])
+    row[..., -1] = -1
+    blocks = {
+        name: block for name, block in program.blocks().items() if name not in ("weights", "q", "c")
+    }
+    blocks |= {
+        "d": pad(program.d, (0, 1), value=1.0),
+        "D": pad(program.D, (0, 1, 0, 1)),
+        "T": joined([program.T, q.unsqueeze(-2)], -2),
+        "W": joined([W[:, :, :n_coupled], row, W[:, :, n_coupled:]], -2),
+        "r": joined([program.r[:, :, :n_coupled], -c.unsqueeze(-1), program.r[:, :, n_coupled:]],
+                     -1),
+        "V": pad(program.V, (0, 1)),
+    }  # fmt: skip
+    return ScenarioProgram(program.weights, torch.zeros_like(program.q[:1]), **blocks)
 
 
 def _submatrix(

@@ -152,6 +152,16 @@ class CvxpyProblem(Problem):
         """Whether the problem has given parameters that have no values yet."""
         return bool(self.layout.given) and self.given_values is None
 
+    @property
+    def n_contexts(self) -> int | None:
+        """Number of rows that are given; None if there are none, or one for all."""
+        rows = None if self.given_values is None else len(self.given_values)
+        return None if rows == 1 else rows
+
+    def decision_names(self, n_outcomes: int | None = None) -> list[str]:
+        """Name and place of each entry of the decision variables, as ``order[3]``."""
+        return self.layout.decision_names()
+
     def bound(self, given: Any) -> CvxpyProblem:
         """The same problem for contexts whose given data are known.
 
@@ -227,12 +237,15 @@ class CvxpyProblem(Problem):
         )
 
     def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        self._require_quadratic()
+        return self._lifted.program(scenarios, self._given_of(scenarios))
+
+    def _require_quadratic(self) -> None:
         if self.program_kind is not ProgramKind.QUADRATIC:
             raise UnsupportedProblemError(
                 "a ScenarioProgram is linear or quadratic, but this problem becomes "
                 f"{self.program_kind.with_article}: use {self.program_kind}_program in its place"
             )
-        return self._lifted.program(scenarios, self._given_of(scenarios))
 
     def conic_program(self, scenarios: Scenarios) -> ConicProgram:
         """The stochastic program with its cones; called by the solvers of conic problems."""
@@ -246,6 +259,12 @@ class CvxpyProblem(Problem):
 
     def _given_of(self, scenarios: Scenarios) -> torch.Tensor | None:
         return self._given_for(scenarios.n_contexts, scenarios.values.device)
+
+    def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """As `program`, with every cost that depends on the outcome in the recourse."""
+        self._check_width("scenarios", scenarios.n_outcomes)
+        self._require_quadratic()
+        return self._lifted.recourse_program(scenarios, self._given_of(scenarios))
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         given = self._given_for(len(outcome), outcome.device)

@@ -61,6 +61,16 @@ class Layout:
         ]
         return torch.cat(_of_equal_length("decision", flat), dim=1)
 
+    def decision_names(self) -> list[str]:
+        """Name of every decision, and its place where its variable has several."""
+        names = []
+        for name, shape in self.decision.items():
+            places = np.indices(shape).reshape(len(shape), math.prod(shape))
+            order = np.arange(math.prod(shape)).reshape(shape).flatten(order="F")
+            names += [f"{name}[{','.join(map(str, places[:, k]))}]" if shape else name
+                      for k in order]  # fmt: skip
+        return names
+
     def join_given(self, given: Any) -> torch.Tensor:
         """Values by name, or side by side, to ``(n_contexts, n_given)``."""
         if not isinstance(given, dict):

@@ -174,6 +174,13 @@ def apply_transposed(block: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
     return apply(block.mT, vector)
 
 
+def joined(parts: list[torch.Tensor], dim: int) -> torch.Tensor:
+    """Blocks side by side along `dim`, those that are shared repeated where others are not."""
+    sizes = [max(part.shape[i] for part in parts) for i in range(parts[0].ndim)]
+    sizes[dim] = -1
+    return torch.cat([part.expand(sizes) for part in parts], dim)
+
+
 def _checked_weights(weights: Any) -> torch.Tensor:
     weights = as_finite("weights", weights)
     if weights.ndim != 2 or 0 in weights.shape:

@@ -21,7 +21,7 @@ from forewise.exceptions import UnsupportedProblemError
 from forewise.problems.cones import Cones, ConicProgram
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.lifting import LiftedForm
-from forewise.problems.program import ScenarioProgram, apply
+from forewise.problems.program import ScenarioProgram, apply, joined
 
 # A decision that a solver found may miss its rows by as much, relative to their bounds.
 TOLERANCE = 1e-7
@@ -88,18 +88,15 @@ class Remainder:
 
     def program(self) -> ScenarioProgram | ConicProgram | IntegerProgram:
         """The same as a program with first-stage variables alone."""
-        n_contexts, n = self.n_contexts, self.q.shape[-1]
         plain = ScenarioProgram(
-            weights=torch.ones(n_contexts, 1, dtype=WORKING_DTYPE, device=self.q.device),
+            weights=torch.ones(self.n_contexts, 1, dtype=WORKING_DTYPE, device=self.q.device),
             P=self.P, q=self.q, G=self.A, h=self.b, E=self.E, e=self.e,
         )  # fmt: skip
         if self.whole.any():
             return IntegerProgram(plain, self.whole, self.whole[:0])
         if not len(self.cones):
             return plain
-        nothing = self.q.new_zeros(1, 1, 0)
-        T, W = nothing.unsqueeze(-1).expand(1, 1, 0, n), nothing.unsqueeze(-1)[..., :0]
-        return ConicProgram(plain, self.cones, self.C, self.k, Cones(), T, W, nothing)
+        return ConicProgram.of_first_stage(plain, self.cones, self.C, self.k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +144,11 @@ class RecourseCost:
         G, h, T_cone, W_cone, r_cone = (cone_rows[name] for name in "GhTWr")
         matters = torch.from_numpy(open_cones[cones.first.of_row])
         C, right = _stacked(matters, G, h, T_cone, W_cone, r_cone, z)
-        whole = _joined([_joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1),
-                         _joined([P.new_zeros(1, k, extra), block["D"]], -1)], -2)  # fmt: skip
+        whole = joined([joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1),
+                         joined([P.new_zeros(1, k, extra), block["D"]], -1)], -2)  # fmt: skip
         integer = (self.lifted.integer_first[n:], self.lifted.integer_recourse)
         return Remainder(
-            P=whole, q=_joined(q, -1), A=A, b=b, E=E, e=e, C=C, k=right,
+            P=whole, q=joined(q, -1), A=A, b=b, E=E, e=e, C=C, k=right,
             cones=cones.first.where(open_cones) + cones.scenario, whole=torch.cat(integer),
         )  # fmt: skip
 
@@ -184,14 +181,9 @@ def _stacked(
     first, bound = first[:, matters], bound[:, matters]
     bounds = [bound - apply(first[:, :, :n], z), own_bound - apply(coupling[:, :, :n], z)]
     nothing = first.new_zeros(1, first.shape[1], own.shape[-1])
-    upper = _joined([first[:, :, n:], nothing], -1)
-    lower = _joined([coupling[:, :, n:], own], -1)
-    return _joined([upper, lower], -2), _joined(bounds, -1)
-
-
-def _joined(parts: list[torch.Tensor], dim: int) -> torch.Tensor:
-    lead = max(len(part) for part in parts)
-    return torch.cat([part.expand(lead, *part.shape[1:]) for part in parts], dim)
+    upper = joined([first[:, :, n:], nothing], -1)
+    lower = joined([coupling[:, :, n:], own], -1)
+    return joined([upper, lower], -2), joined(bounds, -1)
 
 
 def _separable(rest: Remainder) -> torch.Tensor:

@@ -16,6 +16,7 @@ from forewise.solvers.closed_form import DualSearch, WeightedQuantile
 from forewise.solvers.conic import ConicSolver
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.risk import RiskSolver
 from forewise.solvers.solution import Solution
 
 
@@ -43,7 +44,7 @@ class AutoSolver(Solver):
 
     def choice(self, problem: Problem) -> Solver:
         """The solver that `solve` will use for this problem."""
-        for special in (WeightedQuantile(), DualSearch()):
+        for special in (WeightedQuantile(), DualSearch(), RiskSolver(self.general)):
             if special.refusal(problem) is None:
                 return special
         solvers: dict[ProgramKind, Solver] = {

@@ -1,0 +1,153 @@
+"""What of a cost's distribution is minimised: its mean, its tail, or a mixture of both.
+
+All are one family: (1 − share) · mean + share · CVaR at a level, with the worst case where the
+level is 1. May import: exceptions, arguments.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from forewise.arguments import as_tensor
+from forewise.exceptions import InvalidInputError
+
+
+class Risk(ABC):
+    """A summary of a distribution of costs; a value, passed to `Problem.with_risk`.
+
+    Called with costs, it computes itself over their last dimension.
+
+    Attributes
+    ----------
+    level : float
+        Where the tail begins: the share of outcomes that are better. 1: the worst case.
+    """
+
+    level: float
+
+    @property
+    @abstractmethod
+    def share(self) -> float:
+        """What the tail counts beside the mean, between 0 and 1."""
+
+    def __call__(self, costs: Any, weights: Any = None) -> torch.Tensor:
+        """The risk of costs ``(..., n)``, equally likely or with weights that add up to one."""
+        costs = as_tensor("costs", costs)
+        if costs.ndim == 0 or costs.shape[-1] == 0:
+            raise InvalidInputError("costs must be at least one number, but there is none")
+        if weights is None:
+            weights = torch.full_like(costs, 1 / costs.shape[-1])
+        else:
+            weights = as_tensor("weights", weights).to(costs).expand_as(costs)
+        mean = (weights * costs).sum(-1)
+        if self.share == 0:
+            return mean
+        return (1 - self.share) * mean + self.share * self._tail_mean(costs, weights)
+
+    def _tail_mean(self, costs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        possible = weights > 0
+        if self.level == 1:
+            return torch.where(possible, costs, -torch.inf).amax(-1)
+        threshold = _quantile(costs.detach(), weights.detach(), self.level)
+        beyond = torch.where(possible, (costs - threshold).clamp_min(0), 0.0)
+        return threshold.squeeze(-1) + (weights * beyond).sum(-1) / (1 - self.level)
+
+    def realised(self, cost: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
+        """What one outcome says of the risk, where the tail was thought to begin at `threshold`.
+
+        Its mean over outcomes is smallest, and the risk, at the true threshold. The worst case
+        (level 1) has no such measure: one outcome says nothing of the worst.
+        """
+        beyond = (cost - threshold).clamp_min(0) / (1 - self.level)
+        return (1 - self.share) * cost + self.share * (threshold + beyond)
+
+
+@dataclass(frozen=True)
+class Expectation(Risk):
+    """The mean."""
+
+    level: float = field(default=0.0, init=False, repr=False)  # the tail is everything
+
+    @property
+    def share(self) -> float:
+        """0."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class CVaR(Risk):
+    """Conditional value at risk: the mean of the worst share 1 − level of the costs.
+
+    Prefer it where rare large costs hurt more than their share of the mean.
+
+    Parameters
+    ----------
+    level : float
+        At least 0, which is the mean, and below 1.
+    """
+
+    level: float
+
+    def __post_init__(self) -> None:
+        _require_level(self.level)
+
+    @property
+    def share(self) -> float:
+        """1; 0 where the tail is everything."""
+        return 0.0 if self.level == 0 else 1.0
+
+
+@dataclass(frozen=True)
+class MeanCVaR(Risk):
+    """(1 − weight) · mean + weight · CVaR(level): some care for the tail.
+
+    Parameters
+    ----------
+    weight : float
+        Between 0 and 1.
+    level : float
+        At least 0 and below 1.
+    """
+
+    weight: float
+    level: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= 1:
+            raise InvalidInputError(f"weight must be between 0 and 1, but is {self.weight!r}")
+        _require_level(self.level)
+
+    @property
+    def share(self) -> float:
+        """The weight; 0 where the tail is everything."""
+        return 0.0 if self.level == 0 else self.weight
+
+
+@dataclass(frozen=True)
+class WorstCase(Risk):
+    """The largest cost of all that are possible."""
+
+    level: float = field(default=1.0, init=False, repr=False)
+
+    @property
+    def share(self) -> float:
+        """1."""
+        return 1.0
+
+
+def _require_level(level: float) -> None:
+    if level == 1:
+        raise InvalidInputError("level must be below 1, but is 1: use WorstCase()")
+    if not 0 <= level < 1:
+        raise InvalidInputError(f"level must be at least 0 and below 1, but is {level!r}")
+
+
+def _quantile(costs: torch.Tensor, weights: torch.Tensor, level: float) -> torch.Tensor:
+    """The smallest cost that at least `level` of the weight does not exceed, ``(..., 1)``."""
+    sorted_costs, order = costs.sort(-1)
+    reached = weights.gather(-1, order).cumsum(-1) >= level - 1e-12
+    return sorted_costs.gather(-1, reached.to(torch.uint8).argmax(-1, keepdim=True))

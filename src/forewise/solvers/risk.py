@@ -1,0 +1,248 @@
+"""The solver of risk-averse problems, on top of a solver of scenario programs.
+
+Where the cost is piecewise linear, its risk is a program of the same kind. Where it is quadratic
+in the recourse, the program of its risk has quadratic rows. They are replaced by tangents, and the
+curvature that these lack goes to the cost, weighted with the rows' multipliers: each round is a
+quadratic program, the rounds are Newton's method on the conditions of optimality, and the last
+program has the derivatives of the true one. A line search on the risk itself makes it safe.
+May import: problems, its siblings `base`, `interior_point`, `solution`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+
+from forewise.problems.base import Problem
+from forewise.problems.program import RECOURSE, ScenarioProgram, apply
+from forewise.problems.risk import Risk
+from forewise.problems.risk_averse import RiskAverseProblem
+from forewise.problems.tail import Centre, tail_program
+from forewise.scenarios import Scenarios
+from forewise.solvers.base import ProgramSolver, Solver
+from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.solution import Duals, Solution, Status
+
+# Where the mean does not count, scenarios outside of the tail have no curvature of their own. This
+# much of what the mean would give them keeps their recourse near where it is, in the search; the
+# last program has less, because it is differentiated.
+_LEAST_CURVATURE, _LAST_CURVATURE = 1e-2, 1e-6
+# Scenarios whose rows all have multipliers below this, relative to the largest, change nothing.
+_NEGLIGIBLE = 1e-7
+_STEPS = 2.0 ** -torch.arange(10.0, dtype=torch.float64)
+# A round that promises so little, relative to the costs, is the last.
+_PROMISE = 1e-10
+# A search that ends because nothing gets better has converged if a round promised less than this.
+_STALLED = 1e-7
+
+
+class _Point(NamedTuple):
+    """Where the search stands in each context."""
+
+    z: torch.Tensor
+    u: torch.Tensor
+    multiplier: torch.Tensor  # of each scenario's cost, in units of the scenario's weight
+    relevant: torch.Tensor  # scenarios that have any multiplier
+    value: torch.Tensor
+
+    def centre(self, risk: Risk, least: float) -> Centre:
+        """What the next program's tangents touch."""
+        least = least if risk.share == 1 else 0.0
+        return Centre(self.u, self.multiplier.clamp(least, 1e8))
+
+    def put(self, contexts: torch.Tensor, others: _Point) -> _Point:
+        pairs = zip(self, others, strict=True)
+        return _Point(*(mine.index_copy(0, contexts, other) for mine, other in pairs))
+
+
+@dataclass(frozen=True)
+class RiskSolver(Solver):
+    """Solves problems `with_risk`, by one program where costs are linear and several elsewhere.
+
+    Parameters
+    ----------
+    general : ProgramSolver
+        What solves the programs.
+    max_rounds : int
+        Programs that may be solved for a quadratic cost.
+    """
+
+    general: ProgramSolver = field(default_factory=InteriorPoint)
+    max_rounds: int = 60
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Only problems with a risk have one to minimise."""
+        if isinstance(problem, RiskAverseProblem):
+            return None
+        return f"a {type(problem).__name__} has no risk: it is made by problem.with_risk(...)"
+
+    def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
+        """Solve every context; the decision is followed by where the tail begins."""
+        assert isinstance(problem, RiskAverseProblem)
+        program = problem.recourse_program(scenarios)
+        if not program.D.any():
+            return self.general.solve_program(tail_program(program, problem.risk))
+        return self._solve_quadratic(program, problem.risk)
+
+    def _solve_quadratic(self, program: ScenarioProgram, risk: Risk) -> Solution:
+        with torch.no_grad():
+            plain = program.map(lambda _, block: block.detach())
+            start = self.general.solve_program(plain)
+            point, converged = self._search(plain, risk, start)
+            point = self._settled(plain, point)
+        centre = point.centre(risk, _LAST_CURVATURE)
+        # Recourse that costs nothing would stand at its bounds without pressing on them, and there
+        # is no derivative at such a point.
+        weights = torch.where(point.relevant, program.weights, 0.0)
+        part = program.map(lambda name, block: weights if name == "weights" else block)
+        last = self.general.solve_program(tail_program(part, risk, centre))
+        status = [
+            _combined(before, found, after)
+            for before, found, after in zip(
+                start.status, converged.tolist(), last.status, strict=True
+            )
+        ]
+        u = last.recourse[..., : program.n_recourse]
+        last = replace(
+            last,
+            recourse=torch.where(point.relevant[..., None], u, point.u),
+            objective=_value(part, last, centre),
+        )
+        return replace(
+            _in_terms_of(program, last, status),
+            objective=_exact(program, risk, last),
+            certificates={
+                i: proof for i, proof in start.certificates.items() if status[i] is start.status[i]
+            },
+        )
+
+    def _search(
+        self, program: ScenarioProgram, risk: Risk, start: Solution
+    ) -> tuple[_Point, torch.Tensor]:
+        """The centres whose programs have themselves for a solution, and where they were found."""
+        value = _risk(program, risk, start.decision, start.recourse)
+        whole = torch.full_like(program.weights, risk.share)
+        point = _Point(start.decision, start.recourse, whole, program.weights > 0, value)
+        converged = torch.zeros_like(start.optimal)
+        active = start.optimal.nonzero().squeeze(-1)
+        for _ in range(self.max_rounds):
+            if len(active) == 0:
+                break
+            part = program.take(active)
+            old = _Point(*(value[active] for value in point))
+            new, promise = self._round(part, risk, old)
+            point = point.put(active, new)
+            size = old.value.abs() + (part.weights * part.recourse_cost(old.u).abs()).sum(-1)
+            stuck = ~(new.value < old.value - 1e-14 * size)
+            done = (promise <= _PROMISE * size) | (stuck & (promise <= _STALLED * size))
+            converged = converged.index_copy(0, active, done)
+            active = active[~(done | stuck)]
+        return point, converged
+
+    def _settled(self, program: ScenarioProgram, point: _Point) -> _Point:
+        """The same decisions with the best recourse of every scenario.
+
+        The search leaves scenarios outside of the tail anywhere below its threshold.
+        """
+        n = program.n_decisions
+        fixed = torch.eye(n, dtype=point.z.dtype, device=point.z.device)[None]
+        blocks = {name: getattr(program, name) for name in RECOURSE}
+        best = self.general.solve_program(
+            ScenarioProgram(program.weights, point.z.new_zeros(1, n), E=fixed, e=point.z, **blocks)
+        )
+        cheaper = program.recourse_cost(best.recourse) <= program.recourse_cost(point.u)
+        return point._replace(u=torch.where(cheaper.unsqueeze(-1), best.recourse, point.u))
+
+    def _round(
+        self, program: ScenarioProgram, risk: Risk, old: _Point
+    ) -> tuple[_Point, torch.Tensor]:
+        """The best point on the way to the solution of the tangents, and what was promised."""
+        centre = old.centre(risk, _LEAST_CURVATURE)
+        found = self.general.solve_program(tail_program(program, risk, centre))
+        solved = found.optimal
+        n, k = program.n_decisions, program.n_recourse
+        z = torch.where(solved[:, None], found.decision[:, :n], old.z)
+        u = torch.where(solved[:, None, None], found.recourse[..., :k], old.u)
+        promise = torch.where(solved, old.value - _value(program, found, centre), torch.inf)
+        tries = torch.stack(
+            [
+                _risk(program, risk, old.z + step * (z - old.z), old.u + step * (u - old.u))
+                for step in _STEPS
+            ]
+        )
+        best = tries.argmin(0)
+        step, value = _STEPS[best], tries.gather(0, best[None])[0]
+        multiplier, relevant = _pressure(program, risk, found)
+        return (
+            _Point(
+                old.z + step[:, None] * (z - old.z),
+                old.u + step[:, None, None] * (u - old.u),
+                torch.where(solved[:, None], multiplier, old.multiplier),
+                torch.where(solved[:, None], relevant, old.relevant),
+                value,
+            ),
+            promise,
+        )
+
+
+def _pressure(
+    program: ScenarioProgram, risk: Risk, found: Solution
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Multipliers of the scenarios' costs in units of their weights, and who matters at all."""
+    weights = program.weights.clamp_min(1e-300)
+    rows = torch.cat([found.duals.scenario_inequality, found.duals.scenario_equality.abs()], -1)
+    # The last inequality, where there is one, only says that an excess is not negative.
+    excess = program.r.shape[-1] + 1
+    rows = torch.cat([rows[..., :excess], rows[..., excess + (risk.level < 1) :]], -1)
+    each = rows.amax(-1) / weights
+    matters = each > _NEGLIGIBLE * each.where(program.weights > 0, 0.0).amax(-1, keepdim=True)
+    if risk.share < 1:
+        matters = torch.ones_like(matters)
+    return rows[..., program.T.shape[-2]] / weights, matters & (program.weights > 0)
+
+
+def _risk(program: ScenarioProgram, risk: Risk, z: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    return program.first_stage_cost(z) + risk(program.recourse_cost(u), program.weights)
+
+
+def _combined(before: Status, converged: bool, after: Status) -> Status:
+    """How a context ended, from how its mean, its search and its last program did."""
+    if before is Status.UNBOUNDED:  # the mean is; its risk may not be
+        return Status.INACCURATE
+    if before is not Status.OPTIMAL:
+        return before
+    return after if converged else Status.INACCURATE
+
+
+def _value(program: ScenarioProgram, found: Solution, centre: Centre) -> torch.Tensor:
+    """The risk according to the tangents at a centre, with the constant that programs leave out."""
+    bent = 0.5 * (centre.u * apply(program.D, centre.u)).sum(-1)
+    return found.objective + (program.weights * centre.curvature * bent).sum(-1)
+
+
+def _exact(program: ScenarioProgram, risk: Risk, last: Solution) -> torch.Tensor:
+    """The risk of the solution itself, with the derivatives of its last program."""
+    z = last.decision[:, : program.n_decisions]
+    return last.objective + (_risk(program, risk, z, last.recourse) - last.objective).detach()
+
+
+def _in_terms_of(program: ScenarioProgram, last: Solution, status: list[Status]) -> Solution:
+    """The last program's solution as that of the original one, with the threshold at the end."""
+    row = program.T.shape[-2]
+    optimal = torch.tensor([s is Status.OPTIMAL for s in status], device=last.decision.device)
+
+    def only_optimal(values: torch.Tensor) -> torch.Tensor:
+        return torch.where(optimal.reshape(-1, *(1,) * (values.ndim - 1)), values, torch.nan)
+
+    rows = last.duals.scenario_inequality
+    n_rows = program.r.shape[-1]
+    own = torch.cat([rows[:, :, :row], rows[:, :, row + 1 : n_rows + 1]], -1)
+    return replace(
+        last,
+        decision=only_optimal(last.decision),
+        recourse=only_optimal(last.recourse),
+        duals=Duals(last.duals.inequality, last.duals.equality, own, last.duals.scenario_equality),
+        status=tuple(status),
+    )

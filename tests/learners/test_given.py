@@ -1,0 +1,123 @@
+"""What is given in each context goes through fitting, deciding, scoring and storing."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import forewise as fw
+
+RANDOM = np.random.default_rng(7)
+N = 120
+X = RANDOM.normal(size=(N, 2))
+Y = 5 + X @ [[1.0, 0.5], [-0.5, 1.0]] + RANDOM.normal(size=(N, 2))
+BUDGET = RANDOM.uniform(2, 12, size=N)
+
+
+def problem_with_budget() -> fw.CvxpyProblem:
+    """Two products that share a budget, which is known."""
+    z, y = cp.Variable(2, nonneg=True, name="order"), cp.Parameter(2, name="demand")
+    budget = cp.Parameter(name="budget")
+    cost = 4 * cp.sum(cp.pos(y - z)) + cp.sum(cp.pos(z - y))
+    return fw.CvxpyProblem(
+        cp.Minimize(cost), [cp.sum(z) <= budget], decision=z, outcome=y, given=budget
+    )
+
+
+def short_training() -> fw.Training:
+    return fw.Training(epochs=3, batch_size=32, progress=False)
+
+
+def learners(problem: fw.Problem) -> list[fw.Learner]:
+    network = {"hidden_sizes": (8,), "training": short_training(), "random_state": 0}
+    return [
+        fw.DecoupledLearner(problem, fw.EmpiricalPredictor()),
+        fw.DecoupledLearner(problem, fw.GaussianPredictor(**network)),
+        fw.CombinedLearner(problem, fw.GaussianPredictor(**network), n_scenarios=4),
+        fw.DirectLearner(problem, fw.PointPredictor(**network)),
+    ]
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_decisions_keep_to_what_is_given(k):
+    learner = learners(problem_with_budget())[k].fit(X, Y, given=BUDGET)
+    tight, wide = (learner.decide(X, 16, given=np.full(N, b)) for b in (3.0, 100.0))
+    assert (tight.sum(1) <= 3 + 1e-6).all()
+    assert (wide.sum(1) > 3).all()
+    assert learner.score(X, Y, given=np.full(N, 100.0)) > learner.score(X, Y, given=np.full(N, 3.0))
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_rows_of_what_is_given_follow_the_rows_of_the_table(k):
+    """Rows in another order, or a piece of them, have the decisions they had."""
+    learner = learners(problem_with_budget())[k].fit(X, Y, given=BUDGET)
+    all_rows = learner.decide(X, 16, given=BUDGET)
+    order = RANDOM.permutation(N)[:50]
+    np.testing.assert_allclose(
+        learner.decide(X[order], 16, given=BUDGET[order]), all_rows[order], atol=1e-7
+    )
+
+
+def test_validation_rows_are_judged_with_their_own_budget():
+    """The cost of validating on rows with no budget at all is that of ordering nothing."""
+    learner = learners(problem_with_budget())[2]
+    nothing = np.zeros(N)
+    learner.fit(X, Y, X_val=X, y_val=Y, given=BUDGET, given_val=nothing)
+    problem = problem_with_budget().bound(nothing)
+    assert learner.history_[-1]["regret"] == pytest.approx(0, abs=1e-6)
+    assert float(problem.cost(np.zeros_like(Y), Y).mean()) == pytest.approx(4 * Y.sum(1).mean())
+
+
+def test_a_stored_policy_decides_the_same(tmp_path):
+    learner = learners(problem_with_budget())[1].fit(X, Y, given=BUDGET)
+    learner.policy_.save(tmp_path / "policy")
+    loaded = fw.load_policy(tmp_path / "policy")
+    np.testing.assert_array_equal(
+        loaded.decide(X, 16, given=BUDGET), learner.decide(X, 16, given=BUDGET)
+    )
+
+
+def test_decisions_by_name_and_in_named_columns():
+    learner = learners(problem_with_budget())[0].fit(X, Y, given=BUDGET)
+    table = learner.decide(pd.DataFrame(X, columns=["a", "b"]).set_axis([0, 1], axis=1), 8,
+                           given={"budget": BUDGET})  # fmt: skip
+    assert list(table.columns) == ["order[0]", "order[1]"]
+    named = learner.policy_.decide_by_name(X, 8, given=BUDGET)
+    np.testing.assert_array_equal(named["order"], table.to_numpy())
+
+
+def test_checkpoints_know_the_problem_and_what_was_given():
+    from forewise.learners.objectives import identity_of
+
+    problem = problem_with_budget()
+    marks = {identity_of(problem.bound(BUDGET)), identity_of(problem.bound(BUDGET + 1))}
+    assert len(marks) == 2
+    assert identity_of(problem.bound(BUDGET)) in marks
+
+
+def test_metrics_take_a_bound_problem():
+    problem = problem_with_budget().bound(BUDGET)
+    decision = fw.solve(problem, fw.Scenarios(torch.from_numpy(Y)[:, None])).decision
+    assert fw.regret(problem, decision, Y) == pytest.approx(0, abs=1e-6)
+
+
+def test_what_is_missing_or_too_short_is_named():
+    learner = learners(problem_with_budget())[1]
+    with pytest.raises(fw.InvalidInputError, match="given must be passed"):
+        learner.fit(X, Y)
+    with pytest.raises(fw.InvalidInputError, match="given has 7 rows, but there are 120 contexts"):
+        learner.fit(X, Y, given=BUDGET[:7])
+    with pytest.raises(fw.InvalidInputError, match="given_val must be passed"):
+        learner.fit(X, Y, X, Y, given=BUDGET)
+    with pytest.raises(fw.InvalidInputError, match="given_val belongs to X_val"):
+        learner.fit(X, Y, given=BUDGET, given_val=BUDGET)
+    learner.fit(X, Y, given=BUDGET)
+    with pytest.raises(fw.InvalidInputError, match="given must be passed"):
+        learner.decide(X)
+    with pytest.raises(fw.InvalidInputError, match="given must be None for a Newsvendor"):
+        fw.DecoupledLearner(fw.Newsvendor(1, 1.5), fw.EmpiricalPredictor()).fit(
+            X, Y[:, 0], given=BUDGET
+        )
