@@ -28,6 +28,7 @@ from forewise.solvers.conic_optimality import (
     infeasibility_residual,
     unboundedness_residual,
 )
+from forewise.solvers.conic_scaling import run_scaled
 from forewise.solvers.screening import screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status
 
@@ -128,13 +129,13 @@ class ConicSolver(Solver):
 
     def _find(self, form: ConicForm, differentiate: bool) -> Answers:
         engine = self.engine or (Moreau() if Moreau.installed() else Clarabel())
-        first = engine.run(form, self.tolerance, differentiate)
+        first = run_scaled(engine, form, self.tolerance, differentiate)
         if isinstance(engine, Clarabel):
             return first
         failed = (conic_residuals(form, first.x, first.y).worst > ACCEPTED).nonzero().squeeze(1)
         if len(failed) == 0:
             return first
-        second = Clarabel().run(form.take(failed), self.tolerance, differentiate)
+        second = run_scaled(Clarabel(), form.take(failed), self.tolerance, differentiate)
         return first.replaced(failed, second)
 
 
