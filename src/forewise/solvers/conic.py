@@ -54,7 +54,7 @@ class ConicSolver(Solver):
         contexts in one batch. `Clarabel()` elsewhere: one after the other.
     """
 
-    tolerance: float = 1e-9
+    tolerance: float = 1e-10
     engine: ConicEngine | None = None
 
     def __post_init__(self) -> None:

@@ -17,12 +17,15 @@ from forewise.solvers.interior_point import InteriorPoint
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.solution import Solution, Status
 
+# Costs are compared with each other, and their programs are small.
+_PRECISE = 1e-12
+
 
 @use_recourse_solver
 def solve_recourse(program: ScenarioProgram | ConicProgram | IntegerProgram) -> RecourseAnswer:
     """Solve programs without scenarios; contexts that are inaccurate get a second opinion."""
     if isinstance(program, ConicProgram):
-        return _answer(ConicSolver().solve_program(program))
+        return _answer(ConicSolver(_PRECISE).solve_program(program))
     if isinstance(program, IntegerProgram):
         return _answer(IntegerSolver().solve_program(program))
     answer = _answer(InteriorPoint().solve_program(program))
