@@ -5,6 +5,8 @@ May import: its siblings `cone_geometry`, `conic_form`, `optimality`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -70,10 +72,10 @@ def unboundedness_residual(form: ConicForm, x: torch.Tensor) -> torch.Tensor:
     return torch.where(gain > 0, defect / _one_where_zero(_largest(x)), torch.inf)
 
 
-def _distance(measure: object, form: ConicForm, values: torch.Tensor) -> torch.Tensor:
-    assert callable(measure)
-    found: np.ndarray = measure(form, values.numpy())
-    return torch.from_numpy(found)
+def _distance(
+    measure: Callable[[ConicForm, np.ndarray], np.ndarray], form: ConicForm, values: torch.Tensor
+) -> torch.Tensor:
+    return torch.from_numpy(measure(form, values.numpy()))
 
 
 def _largest(values: torch.Tensor) -> torch.Tensor:
