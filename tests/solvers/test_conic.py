@@ -29,9 +29,14 @@ def problem_with(rows=lambda z, y: [], cost=lambda z, y: cp.norm(z - y)):
 def test_conformance():
     case = CASES["exponential cost"]
     check_problem(case.problem(), case.outcomes(RNG, 5))
-    check_solver(
-        fw.ConicSolver(engine=Clarabel()), case.problem(), fw.Scenarios(case.outcomes(RNG, 3, 4))
-    )
+
+
+@pytest.mark.parametrize("name", ["log utility", "recourse in a ball"])
+@pytest.mark.parametrize("engine", [Clarabel(), pytest.param(Moreau(), marks=needs_moreau)])
+def test_solver_conformance(engine, name):
+    case = CASES[name]
+    scenarios = fw.Scenarios(case.outcomes(RNG, 3, 4))
+    check_solver(fw.ConicSolver(engine=engine), case.problem(), scenarios)
 
 
 def test_statuses_are_proven():
@@ -39,6 +44,8 @@ def test_statuses_are_proven():
     values = np.array([[[2.0, 0.0]], [[0.5, 0.0]], [[np.nan, 0.0]], [[3.0, 1.0]]])
     solution = fw.solve(problem, fw.Scenarios(values), on_failure="return")
     told = [str(status) for status in solution.status]
+    nothing = fw.solve(problem, fw.Scenarios(values[2:3]), on_failure="return")
+    assert nothing.status == (fw.Status.INVALID,)
     assert told == ["optimal", "infeasible", "invalid", "optimal"]
     assert solution.decision[1:3].isnan().all()
     assert solution.certificates[1].residual <= 1e-6
