@@ -63,11 +63,22 @@ def make(objective, constraints=(), *, decision=z, outcome=y, given=None):
         (lambda: make(y @ z, given=price), "given price does not appear .* its parameters are y"),
         (lambda: make(y @ z + price), "price has neither a role nor a value: name it in outcome="),
         (lambda: make(y @ z, given=y), "y is both outcome and given"),
-        (lambda: make(y @ whole, decision=whole), "whole is integer, .*as yet.*relaxation"),
-        (lambda: make(y @ z + cp.sum(yes)), "yes is boolean, .*as yet"),
-        (lambda: make(cp.norm(z - y)), "needs a second-order cone.*as yet.*norm1 or norm_inf"),
-        (lambda: make(y @ z, [cp.sum_squares(z) <= 1]), "needs a second-order cone"),
-        (lambda: make(cp.sum(cp.exp(z - y))), "needs an exponential cone"),
+        (
+            lambda: make(y @ whole + cp.sum_squares(whole - y), decision=whole),
+            r"whole is integer, and `quad_over_lin\(whole .* is not linear: .*HiGHS.*relaxation",
+        ),
+        (
+            lambda: make(y @ z + cp.sum(yes), [cp.norm(z) <= cp.sum(yes)]),
+            r"yes is boolean, and `\w+\(z, 2\)` is not linear: .*leave out boolean=True",
+        ),
+        (
+            lambda: make(y @ z + cp.lambda_max(cp.bmat([[z[0], z[1]], [z[1], z[0]]]))),
+            "needs positive semidefinite matrices .*bound the matrix by norms",
+        ),
+        (
+            lambda: make(cp.sum(cp.power(z - y, 1.7, approx=False))),
+            "needs power cones: leave out approx=False",
+        ),
         (lambda: make(y @ z, [z == y]), "ties the decision alone to the outcome"),
         (
             lambda: make(cp.Maximize(y @ z)),

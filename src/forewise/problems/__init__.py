@@ -1,6 +1,7 @@
 """WHAT is decided: problems, and the scenario program they are brought into.
 
-Knows no solver and no learning. `base` is the contract, `program` the common form. Built-in
+Knows no solver and no learning. `base` is the contract, `program` the common form, `cones` and
+`integers` have the forms of what is not linear or quadratic, `kinds` tells them apart. Built-in
 problems are a module each. `modelled` is the user's own problem in CVXPY, in the order in which
 the data go: `model_checks`, `rewriting`, `reading`, `canonical`, `presolve`, `affine`, `lifting`,
 `recourse`; `naming` has the names and shapes. `risk` has what can be minimised in the place of the
@@ -9,6 +10,9 @@ mean, `tail` its programs, `risk_averse` the problem that another becomes with i
 
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.certainty import certainty_equivalent
+from forewise.problems.cones import ConicProgram
+from forewise.problems.integers import IntegerProgram
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.modelled import CvxpyProblem
 from forewise.problems.newsvendor import Newsvendor
 from forewise.problems.portfolio import Portfolio
@@ -20,12 +24,15 @@ from forewise.problems.risk_averse import RiskAverseProblem
 __all__ = [
     "CVaR",
     "CertaintyEquivalent",
+    "ConicProgram",
     "CvxpyProblem",
     "Expectation",
+    "IntegerProgram",
     "MeanCVaR",
     "Newsvendor",
     "Portfolio",
     "Problem",
+    "ProgramKind",
     "QuadraticNewsvendor",
     "Risk",
     "RiskAverseProblem",

@@ -15,6 +15,7 @@ import torch
 
 from forewise.arguments import as_tensor
 from forewise.exceptions import InvalidInputError
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.risk import Risk
 from forewise.scenarios import Scenarios
@@ -58,6 +59,11 @@ class Problem(ABC):
         Asked by learners before they spend time on a distribution.
         """
         return None
+
+    @property
+    def program_kind(self) -> ProgramKind:
+        """The kind of program the problem becomes. Asked by solvers, to say what they cannot do."""
+        return ProgramKind.QUADRATIC
 
     def gradient_refusal(self) -> str | None:
         """Why decisions have no gradients, and what to do instead; None where they have.

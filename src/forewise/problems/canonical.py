@@ -1,13 +1,14 @@
-"""CanonicalForm: a parametrised linear or quadratic program, as plain arrays.
+"""CanonicalForm: a parametrised convex program, perhaps with whole numbers, as plain arrays.
 
 With θ = (outcome, given), every part an affine map of θ:
 
     min   ½ x'P(θ)x + q(θ)'x + c(θ) + Σ_k α_k(θ) β_k(θ)
-    s.t.  A(θ) x ≤ b(θ),  with = in the rows of a mask
+    s.t.  A(θ) x ≤ b(θ),  with = in the rows of a mask, and b(θ) − A(θ) x in a cone in others
+          x whole numbers, in the columns of a mask
 
 The products are constants in x that presolving leaves behind: (y − z)² has a y². Knows nothing of
 CVXPY: `reading` makes a form from it, `presolve` makes it smaller, `lifting` makes scenario
-programs of it. May import: nothing of forewise.
+programs of it. May import: its sibling `cones`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from forewise.problems.cones import ConeKind, Cones
+
 Array = np.ndarray
+
+_KINDS = (ConeKind.SECOND_ORDER, ConeKind.EXPONENTIAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +64,16 @@ class CanonicalForm:
     A, A_terms : array (m, n), and what depends on θ
     b : array (m, n_θ + 1)
     equality : mask (m,)
+    cone : array (m,)
+        The number of each row's cone, −1 for rows in none. A cone's rows are in its order.
+    cone_kind : array (n_cones,)
+        A number for each cone's kind.
     decision : array (n_decisions,)
         Columns of the decision, in the user's order.
     added : mask (n,)
         Columns that are not a user's variable.
+    integer : mask (n,)
+        Columns that are whole numbers.
     """
 
     n_outcomes: int
@@ -76,8 +87,27 @@ class CanonicalForm:
     A_terms: Terms
     b: Array
     equality: Array
+    cone: Array
+    cone_kind: Array
     decision: Array
     added: Array
+    integer: Array
+
+    @staticmethod
+    def kind_number(kind: ConeKind) -> int:
+        """The number of a kind in `cone_kind`."""
+        return _KINDS.index(kind)
+
+    def cones_of(self, rows: Array) -> Cones:
+        """The cones of some rows, all the rows of each."""
+        numbers, sizes = np.unique(self.cone[rows], return_counts=True)
+        kinds = tuple(_KINDS[kind] for kind in self.cone_kind[numbers])
+        return Cones(kinds, tuple(int(size) for size in sizes))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether costs and rows are linear, and in no cone."""
+        return not (self.P.any() or len(self.P_terms) or len(self.cone_kind))
 
     @property
     def n_parameters(self) -> int:

@@ -3,8 +3,9 @@
 Variables are sorted into stages once: the decision; what can be known with it, because nothing
 it depends on is uncertain (the first stage has these behind the decision); and recourse, one set
 per scenario. Rows follow: those that know neither recourse nor outcome belong to the first stage.
-What remains for each batch of scenarios are a few tensor operations per block. May import:
-exceptions, scenarios, its siblings `affine`, `canonical`, `program`.
+The rows of a cone stay together. What remains for each batch of scenarios are a few tensor
+operations per block. May import: exceptions, scenarios, its siblings `affine`, `canonical`,
+`cones`, `integers`, `program`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from scipy.sparse.csgraph import connected_components
 from forewise.arguments import WORKING_DTYPE
 from forewise.problems.affine import AffineBlock
 from forewise.problems.canonical import Array, CanonicalForm, Terms
+from forewise.problems.cones import Cones, ConicProgram
+from forewise.problems.integers import IntegerProgram
 from forewise.problems.program import ScenarioProgram, joined
 from forewise.scenarios import Scenarios
 
@@ -28,7 +31,7 @@ class Stages:
     """Which columns and rows belong where, by their numbers in the canonical form.
 
     `first` has the decision and then what is known with it. Scenario inequalities that touch
-    the first stage come before those that do not.
+    the first stage come before those that do not. Rows of cones are not among the others.
     """
 
     n_decisions: int
@@ -39,6 +42,8 @@ class Stages:
     coupled: Array
     uncoupled: Array
     F: Array
+    first_cone_rows: Array
+    scenario_cone_rows: Array
 
     @property
     def T(self) -> Array:
@@ -53,6 +58,12 @@ def stages_of(form: CanonicalForm) -> Stages:
     pattern[form.A_terms.row, form.A_terms.column] = True
     uncertain_row = np.asarray(form.b[:, : form.n_outcomes].any(1))
     uncertain_row[form.A_terms.row[form.is_outcome(form.A_terms.parameter)]] = True
+    in_cone = form.cone >= 0
+    for cone in np.unique(form.cone[in_cone]):
+        # What one row of a cone knows, all of them do.
+        together = form.cone == cone
+        pattern[together] = pattern[together].any(0)
+        uncertain_row[together] = uncertain_row[together].any()
     uncertain = form.q[:, : form.n_outcomes].any(1)
     uncertain |= pattern[uncertain_row].any(0)
     free = np.ones(n, dtype=bool)
@@ -69,17 +80,29 @@ def stages_of(form: CanonicalForm) -> Stages:
     first = np.concatenate([form.decision, columns[~waits[label]]])
     scenario = uncertain_row | pattern[:, recourse].any(1)
     touches = pattern[:, first].any(1)
+    inequality = ~form.equality & ~in_cone
     rows = np.arange(len(pattern))
     return Stages(
         n_decisions=len(form.decision),
         first=first,
         recourse=recourse,
-        G=rows[~scenario & ~form.equality],
+        G=rows[~scenario & inequality],
         E=rows[~scenario & form.equality],
-        coupled=rows[scenario & ~form.equality & touches],
-        uncoupled=rows[scenario & ~form.equality & ~touches],
+        coupled=rows[scenario & inequality & touches],
+        uncoupled=rows[scenario & inequality & ~touches],
         F=rows[scenario & form.equality],
+        first_cone_rows=rows[~scenario & in_cone],
+        scenario_cone_rows=rows[scenario & in_cone],
     )
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedCones:
+    """The rows of a `ConicProgram` that lie in cones, as affine maps of outcome and given."""
+
+    first: Cones
+    scenario: Cones
+    blocks: dict[str, AffineBlock]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +115,9 @@ class LiftedForm:
 
     stages: Stages
     blocks: dict[str, AffineBlock]
+    cones: LiftedCones
+    integer_first: torch.Tensor  # masks of the variables that are whole numbers
+    integer_recourse: torch.Tensor
     alpha: AffineBlock  # whose products with β are part of the cost
     beta: AffineBlock
 
@@ -125,10 +151,53 @@ class LiftedForm:
             "V": matrix(stages.F, recourse),
             "s": vector(form.b[stages.F]),
         }
-        return cls(stages, blocks, vector(form.alpha), vector(form.beta))
+        known, seen = stages.first_cone_rows, stages.scenario_cone_rows
+        cones = LiftedCones(
+            first=form.cones_of(known),
+            scenario=form.cones_of(seen),
+            blocks={
+                "G": matrix(known, first),
+                "h": vector(form.b[known]),
+                "T": matrix(seen, first),
+                "W": matrix(seen, recourse),
+                "r": vector(form.b[seen]),
+            },
+        )
+        return cls(
+            stages=stages,
+            blocks=blocks,
+            cones=cones,
+            integer_first=torch.from_numpy(form.integer[first]),
+            integer_recourse=torch.from_numpy(form.integer[recourse]),
+            alpha=vector(form.alpha),
+            beta=vector(form.beta),
+        )
+
+    def conic_program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ConicProgram:
+        """The program of scenarios with its cones."""
+        outcome = scenarios.values.to(WORKING_DTYPE)
+        of_scenario = None if given is None else given.unsqueeze(1)
+        made = {
+            name: block(outcome[:, 0], given) if name in "Gh" else block(outcome, of_scenario)
+            for name, block in self.cones.blocks.items()
+        }
+        return ConicProgram(
+            plain=self.program(scenarios, given),
+            cones=self.cones.first,
+            scenario_cones=self.cones.scenario,
+            **made,
+        )
+
+    def integer_program(self, scenarios: Scenarios, given: torch.Tensor | None) -> IntegerProgram:
+        """The program of scenarios with its whole numbers."""
+        plain = self.program(scenarios, given)
+        return IntegerProgram(plain, self.integer_first, self.integer_recourse)
 
     def program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ScenarioProgram:
-        """The program of scenarios, and of what is given ``(n_contexts | 1, n_given)``."""
+        """The program of scenarios, and of what is given, without cones and whole numbers.
+
+        What is given is ``(n_contexts | 1, n_given)``.
+        """
         outcome = scenarios.values.to(WORKING_DTYPE)
         weights = scenarios.weights
         mean: torch.Tensor | None = None

@@ -77,16 +77,8 @@ def check_leaves(
 
 
 def check_variables(problem: Any, decision: list[Any]) -> None:
-    """No integers, no complex numbers, and decisions that are what they seem."""
+    """No complex numbers, and decisions that are what they seem."""
     for variable in problem.variables():
-        attributes = variable.attributes
-        for kind in ("integer", "boolean"):
-            if attributes[kind]:
-                raise ModelError(
-                    f"{variable.name()} is {kind}, and forewise cannot decide whole numbers as "
-                    f"yet: leave out {kind}=True for the continuous relaxation, and round its "
-                    "decisions"
-                )
         if variable.is_complex():
             raise ModelError(f"{variable.name()} is complex, but decisions are real numbers")
     for variable in decision:
@@ -96,6 +88,23 @@ def check_variables(problem: Any, decision: list[Any]) -> None:
             raise ModelError(
                 f"the decision {variable.name()} is declared {special[0]}: declare it without, "
                 "and say so with constraints"
+            )
+
+
+def check_integers(problem: Any, is_linear: bool) -> None:
+    """Where there are whole numbers, all else is linear."""
+    if is_linear:
+        return
+    for variable in problem.variables():
+        for kind in ("integer", "boolean"):
+            if not variable.attributes[kind]:
+                continue
+            bent = next(_bent_parts(problem), problem.objective)
+            raise ModelError(
+                f"{variable.name()} is {kind}, and {quoted(bent)} is not linear: programs with "
+                "whole numbers are solved by HiGHS, which takes linear costs and constraints. "
+                "Write it piecewise linear (cp.maximum of tangents, cp.abs, norm1), or leave out "
+                f"{kind}=True for the continuous relaxation, and round its decisions"
             )
 
 
@@ -233,3 +242,12 @@ def _quadratic_forms(part: Any) -> Iterator[Any]:
         if type(argument).__name__ == "QuadForm":
             yield argument
         yield from _quadratic_forms(argument)
+
+
+def _bent_parts(problem: Any) -> Iterator[Any]:
+    """The smallest expressions that are not piecewise linear."""
+    for part in (problem.objective, *problem.constraints):
+        expressions = part.args if not _is_objective(part) else [part.expr]
+        for expression in expressions:
+            if not expression.is_pwl():
+                yield _smallest(expression, lambda inner: inner.is_pwl())

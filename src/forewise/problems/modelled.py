@@ -14,10 +14,13 @@ import numpy as np
 import torch
 
 from forewise.arguments import WORKING_DTYPE, as_tensor
-from forewise.exceptions import InvalidInputError, ModelError
+from forewise.exceptions import InvalidInputError, ModelError, UnsupportedProblemError
 from forewise.problems import model_checks as check
 from forewise.problems.base import Problem
 from forewise.problems.canonical import CanonicalForm
+from forewise.problems.cones import ConicProgram
+from forewise.problems.integers import IntegerProgram
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.lifting import LiftedForm
 from forewise.problems.naming import Layout
 from forewise.problems.presolve import presolve
@@ -32,8 +35,9 @@ from forewise.scenarios import Scenarios
 class CvxpyProblem(Problem):
     """The deterministic problem in CVXPY, and which of its parts is decided, and which uncertain.
 
-    Prefer it for everything that is not one of the built-in problems: linear and convex quadratic
-    costs, any linear constraints, with the outcome anywhere in them.
+    Prefer it for everything that is not one of the built-in problems: convex costs and
+    constraints, linear, quadratic or with norms, logarithms and exponentials (second-order and
+    exponential cones), with the outcome anywhere in them; and linear ones with whole numbers.
 
         min_z Σ_j w_j min_u { objective(z, u, y_j) : constraints(z, u, y_j) }
 
@@ -43,7 +47,7 @@ class CvxpyProblem(Problem):
     Parameters
     ----------
     objective : cvxpy.Minimize
-        Convex, and linear or quadratic once CVXPY has rewritten its atoms.
+        Convex by CVXPY's rules. Linear and quadratic problems are solved fastest.
     constraints : list of cvxpy constraints
     decision : cvxpy.Variable or list of them
         What is chosen before the outcome is seen.
@@ -58,7 +62,9 @@ class CvxpyProblem(Problem):
     -----
     Decisions stand in the order given, each flattened column by column (Fortran order, as CVXPY
     flattens); `split_decision` gives them back by name and in shape. The outcome may multiply
-    variables but must not scale a quadratic term: a draw could turn it over.
+    variables but must not scale a quadratic term: a draw could turn it over. Variables may be
+    ``integer=True`` or ``boolean=True``, decided or recourse, where all else is linear; their
+    problems have decisions but no gradients.
 
     Examples
     --------
@@ -99,6 +105,7 @@ class CvxpyProblem(Problem):
         check.check_parametrised(problem, outcomes)
         form = read(problem, decisions, outcomes, known)
         _check_roles(form, outcomes)
+        check.check_integers(problem, form.is_linear)
         self._fill(presolve(form), Layout.of(decisions, outcomes, known), None)
 
     def _fill(self, form: CanonicalForm, layout: Layout, given: torch.Tensor | None) -> None:
@@ -213,15 +220,51 @@ class CvxpyProblem(Problem):
             )
         return self.given_values.to(device)
 
+    @property
+    def program_kind(self) -> ProgramKind:
+        """Whether cones or whole numbers are in it."""
+        if self.form.integer.any():
+            return ProgramKind.INTEGER
+        return ProgramKind.CONIC if len(self.form.cone_kind) else ProgramKind.QUADRATIC
+
+    def gradient_refusal(self) -> str | None:
+        """Whole numbers do not move with the data, but jump."""
+        if self.program_kind is not ProgramKind.INTEGER:
+            return None
+        return (
+            "it decides whole numbers, which have no gradient: use a DecoupledLearner; or train "
+            "on the continuous relaxation, the same problem without integer=True and boolean=True"
+        )
+
     def _program(self, scenarios: Scenarios) -> ScenarioProgram:
-        given = self._given_for(scenarios.n_contexts, scenarios.values.device)
-        return self._lifted.program(scenarios, given)
+        self._require_quadratic()
+        return self._lifted.program(scenarios, self._given_of(scenarios))
+
+    def _require_quadratic(self) -> None:
+        if self.program_kind is not ProgramKind.QUADRATIC:
+            raise UnsupportedProblemError(
+                "a ScenarioProgram is linear or quadratic, but this problem becomes "
+                f"{self.program_kind.with_article}: use {self.program_kind}_program in its place"
+            )
+
+    def conic_program(self, scenarios: Scenarios) -> ConicProgram:
+        """The stochastic program with its cones; called by the solvers of conic problems."""
+        self._check_width("scenarios", scenarios.n_outcomes)
+        return self._lifted.conic_program(scenarios, self._given_of(scenarios))
+
+    def integer_program(self, scenarios: Scenarios) -> IntegerProgram:
+        """The stochastic program with its whole numbers; called by the solvers of integer ones."""
+        self._check_width("scenarios", scenarios.n_outcomes)
+        return self._lifted.integer_program(scenarios, self._given_of(scenarios))
+
+    def _given_of(self, scenarios: Scenarios) -> torch.Tensor | None:
+        return self._given_for(scenarios.n_contexts, scenarios.values.device)
 
     def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
         """As `program`, with every cost that depends on the outcome in the recourse."""
         self._check_width("scenarios", scenarios.n_outcomes)
-        given = self._given_for(scenarios.n_contexts, scenarios.values.device)
-        return self._lifted.recourse_program(scenarios, given)
+        self._require_quadratic()
+        return self._lifted.recourse_program(scenarios, self._given_of(scenarios))
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         given = self._given_for(len(outcome), outcome.device)

@@ -106,6 +106,7 @@ def drop_empty_rows(form: CanonicalForm) -> CanonicalForm:
     """Drop the rows without variables that hold whatever θ is."""
     touched = (form.A != 0).any(1)
     touched[form.A_terms.row] = True
+    touched[form.cone >= 0] = True  # an entry of a cone matters even where it is 0
     constant = ~form.b[:, :-1].any(1)
     holds = np.where(form.equality, form.b[:, -1] == 0, form.b[:, -1] >= 0)
     return _restricted(form, touched | ~(constant & holds), np.ones(len(form.q), dtype=bool))
@@ -126,6 +127,7 @@ def shift_pairs(form: CanonicalForm) -> CanonicalForm:
     fixed[form.P_terms.row] = False
     varying_row = np.zeros(len(A), dtype=bool)
     varying_row[form.A_terms.row] = True
+    in_cone = form.cone >= 0
     is_decision = np.zeros(n, dtype=bool)
     is_decision[form.decision] = True
     pairs = (A != 0).sum(0) == 2
@@ -136,6 +138,7 @@ def shift_pairs(form: CanonicalForm) -> CanonicalForm:
         if (
             form.equality[rows].any()
             or varying_row[rows].any()
+            or in_cone[rows].any()
             or (A[rows, t] >= 0).any()
             or others[:, ~is_decision].any()
             or not others.any(1).all()
@@ -178,6 +181,8 @@ def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalFo
         ),
         b=form.b[rows],
         equality=form.equality[rows],
+        cone=form.cone[rows],
         decision=column_place[form.decision],
         added=form.added[columns],
+        integer=form.integer[columns],
     )

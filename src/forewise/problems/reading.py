@@ -1,12 +1,14 @@
 """From a CVXPY problem to a `CanonicalForm`, once: the only module that knows CVXPY's insides.
 
-CVXPY rewrites atoms as linear rows and quadratic costs, and keeps every matrix as an affine map
-of the parameters. Here these maps are taken apart into plain arrays, with the columns of the
-decision and the parameters in the user's order. May import: exceptions, its sibling `canonical`.
+CVXPY rewrites atoms as rows, linear or in cones, and quadratic costs, and keeps every matrix as an
+affine map of the parameters. Here these maps are taken apart into plain arrays, with the columns
+of the decision and the parameters in the user's order. May import: exceptions, its siblings
+`canonical`, `cones`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import scipy.sparse as sp
 
 from forewise.exceptions import MissingDependencyError, ModelError
 from forewise.problems.canonical import Array, CanonicalForm, Terms
+from forewise.problems.cones import ConeKind
 
 # From so many parameters on, CVXPY's own choice of backend is another one.
 _MANY_PARAMETERS = 1000
@@ -36,35 +39,40 @@ def read(problem: Any, decision: list[Any], outcome: list[Any], given: list[Any]
     Parameters
     ----------
     problem : cvxpy.Problem
-        Convex, DPP, without integers; its parameters are those below.
+        Convex, DPP; its parameters are those below.
     decision : list of cvxpy.Variable
     outcome, given : list of cvxpy.Parameter
 
     Raises
     ------
     ModelError
-        If it takes cones that a linear or quadratic program does not have.
+        If it takes cones that forewise does not know.
     """
     stuffed, columns_of, lowered = _stuffed(problem)
-    _require_linear_rows(stuffed)
+    _require_known_cones(stuffed)
     n, m = stuffed.x.size, stuffed.constr_size
     places, n_parameters = _parameter_places(stuffed, [*outcome, *given], lowered)
     P, P_terms = _matrix(stuffed.P, (n, n), places)
     objective, objective_terms = _matrix(stuffed.q, (n + 1, 1), places)
     rows, row_terms = _matrix(stuffed.A, (m, n + 1), places)
     q = _vector(objective, objective_terms, 0, n_parameters)
-    # CVXPY's rows say A x + b = 0 and A x + b ≥ 0.
+    # CVXPY's rows say A x + b = 0, A x + b ≥ 0 and A x + b ∈ K.
     equality = np.concatenate(
         [np.full(c.size, _kind(c) == "Zero", dtype=bool) for c in stuffed.constraints]
         or [np.zeros(0, dtype=bool)]
     )
+    order, cone, cone_kind = _cones(stuffed)
+    rows, row_terms = rows[order], _reordered(row_terms, order)
+    integer = np.zeros(n, dtype=bool)
+    for whole in (*stuffed.x.boolean_idx, *stuffed.x.integer_idx):
+        integer[whole] = True
     inner = row_terms.column < n
     A_terms = row_terms.where(inner)
     columns = np.concatenate([columns_of(variable) for variable in decision])
     added = np.ones(n, dtype=bool)
     for variable in problem.variables():
         added[columns_of(variable)] = False
-    return CanonicalForm(
+    form = CanonicalForm(
         n_outcomes=sum(parameter.size for parameter in outcome),
         P=(P + P.T) / 2,
         P_terms=P_terms,
@@ -76,9 +84,13 @@ def read(problem: Any, decision: list[Any], outcome: list[Any], given: list[Any]
         A_terms=Terms(A_terms.row, A_terms.column, A_terms.parameter, -A_terms.coefficient),
         b=_vector(rows[:, n:], row_terms.where(~inner), n, n_parameters),
         equality=equality,
+        cone=cone,
+        cone_kind=cone_kind,
         decision=columns,
         added=added,
+        integer=integer,
     )
+    return _with_unit_bounds(form, [int(yes) for (yes,) in stuffed.x.boolean_idx])
 
 
 def _stuffed(problem: Any) -> tuple[Any, Any, dict[int, Any]]:
@@ -112,17 +124,80 @@ def _stuffed(problem: Any) -> tuple[Any, Any, dict[int, Any]]:
     return reduced, columns_of, attributes.param_id_map
 
 
-def _require_linear_rows(stuffed: Any) -> None:
-    kinds = {"SOC": "a second-order", "ExpCone": "an exponential", "PSD": "a matrix"}
+_CONES = {"SOC": ConeKind.SECOND_ORDER, "ExpCone": ConeKind.EXPONENTIAL}
+
+
+def _require_known_cones(stuffed: Any) -> None:
+    advice = {
+        "PSD": "positive semidefinite matrices (lambda_max, sigma_max, matrix_frac, PSD=True): "
+        "bound the matrix by norms of its entries, or fix it and make it a parameter",
+        "PowCone3D": "power cones: leave out approx=False, so that CVXPY writes the power with "
+        "second-order cones",
+    }
     for constraint in stuffed.constraints:
         kind = _kind(constraint)
-        if kind not in ("Zero", "NonNeg"):
+        if kind not in ("Zero", "NonNeg", *_CONES):
             raise ModelError(
-                f"this problem needs {kinds.get(kind, 'another')} cone, and forewise takes linear "
-                "and quadratic programs only, as yet: quadratic terms may stand in the objective, "
-                "added up, but not in constraints or inside other functions; norms must be norm1 "
-                "or norm_inf"
+                "forewise takes linear rows, second-order cones and exponential cones, and this "
+                f"problem needs {advice.get(kind, 'another cone (' + kind + ')')}"
             )
+
+
+def _cones(stuffed: Any) -> tuple[Array, Array, Array]:
+    """The order that puts each cone's rows side by side, each row's cone, and the cones' kinds.
+
+    One constraint of CVXPY may be several cones: it then has the first entries of all of them,
+    and the others behind.
+    """
+    order: list[Array] = []
+    cone: list[Array] = []
+    kinds: list[int] = []
+    start = 0
+    for constraint in stuffed.constraints:
+        rows = start + np.arange(constraint.size)
+        start += constraint.size
+        kind = _CONES.get(_kind(constraint))
+        if kind is None:
+            order.append(rows)
+            cone.append(np.full(len(rows), -1))
+            continue
+        count = constraint.args[0].size
+        if kind is ConeKind.SECOND_ORDER:
+            parts = [rows[:count, None], rows[count:].reshape(count, -1)]
+        else:
+            parts = [rows.reshape(3, count).T]
+        rows = np.concatenate(parts, axis=1)
+        order.append(rows.reshape(-1))
+        cone.append(np.repeat(len(kinds) + np.arange(count), rows.shape[1]))
+        kinds += [CanonicalForm.kind_number(kind)] * count
+    nothing = np.zeros(0, dtype=np.int64)
+    return (
+        np.concatenate([nothing, *order]),
+        np.concatenate([nothing, *cone]),
+        np.array(kinds, dtype=np.int64),
+    )
+
+
+def _reordered(terms: Terms, order: Array) -> Terms:
+    """The terms of a matrix whose rows were put in another order."""
+    return Terms(np.argsort(order)[terms.row], terms.column, terms.parameter, terms.coefficient)
+
+
+def _with_unit_bounds(form: CanonicalForm, columns: list[int]) -> CanonicalForm:
+    """The form with 0 ≤ x ≤ 1 for some columns, which CVXPY leaves to solvers."""
+    if not columns:
+        return form
+    unit = np.zeros((len(columns), len(form.q)))
+    unit[np.arange(len(columns)), columns] = 1
+    bounds = np.zeros((2 * len(columns), form.b.shape[1]))
+    bounds[: len(columns), -1] = 1
+    return replace(
+        form,
+        A=np.concatenate([form.A, unit, -unit]),
+        b=np.concatenate([form.b, bounds]),
+        equality=np.concatenate([form.equality, np.zeros(len(bounds), dtype=bool)]),
+        cone=np.concatenate([form.cone, np.full(len(bounds), -1)]),
+    )
 
 
 def _kind(constraint: Any) -> str:

@@ -4,19 +4,22 @@ Where every variable that is left has rows of its own (shortage, excess, losses 
 threshold), the best choice is a formula. Elsewhere a program is solved, and the cost's gradient
 is that of its Lagrangian at the solution (the envelope theorem). Problems know no solver: whoever
 solves programs says so with `use_recourse_solver`, which the solvers do when they are imported.
-May import: exceptions, arguments, its siblings `affine`, `lifting`, `program`.
+May import: exceptions, arguments, its siblings `affine`, `cones`, `integers`, `lifting`, `program`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from forewise.arguments import WORKING_DTYPE
 from forewise.exceptions import UnsupportedProblemError
+from forewise.problems.cones import Cones, ConicProgram
+from forewise.problems.integers import IntegerProgram
 from forewise.problems.lifting import LiftedForm
 from forewise.problems.program import ScenarioProgram, apply, joined
 
@@ -30,11 +33,12 @@ class RecourseAnswer(NamedTuple):
     x: torch.Tensor
     inequality: torch.Tensor  # multipliers, nonnegative
     equality: torch.Tensor
+    cone: torch.Tensor  # multipliers of rows in cones, in the dual cones
     infeasible: torch.Tensor  # masks (n_contexts,)
     unbounded: torch.Tensor
 
 
-RecourseSolver = Callable[[ScenarioProgram], RecourseAnswer]
+RecourseSolver = Callable[[ScenarioProgram | ConicProgram | IntegerProgram], RecourseAnswer]
 _solvers: list[RecourseSolver] = []
 
 
@@ -44,8 +48,12 @@ def use_recourse_solver(solver: RecourseSolver) -> RecourseSolver:
     return solver
 
 
-class Remainder(NamedTuple):
-    """min ½ x'P x + q'x, A x ≤ b, E x = e over what is left to choose; leading size N or 1."""
+@dataclass(frozen=True, eq=False)
+class Remainder:
+    """min ½ x'P x + q'x, A x ≤ b, E x = e, k − C x ∈ K over what is left to choose.
+
+    Leading dimensions are N or 1; x is whole numbers in a mask.
+    """
 
     P: torch.Tensor
     q: torch.Tensor
@@ -53,14 +61,42 @@ class Remainder(NamedTuple):
     b: torch.Tensor
     E: torch.Tensor
     e: torch.Tensor
+    C: torch.Tensor
+    k: torch.Tensor
+    cones: Cones
+    whole: torch.Tensor
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of contexts."""
+        return max(len(part) for part in (self.P, self.q, self.A, self.b, self.E, self.e, self.k))
 
     def take(self, rows: torch.Tensor) -> Remainder:
         """The programs of some contexts."""
-        return Remainder(*(part if len(part) == 1 else part[rows] for part in self))
+        parts = {name: getattr(self, name) for name in ("P", "q", "A", "b", "E", "e", "C", "k")}
+        return replace(self, **{name: p if len(p) == 1 else p[rows] for name, p in parts.items()})
 
     def relaxed(self) -> Remainder:
         """With room for the error of a decision that was computed."""
-        return self._replace(b=self.b + TOLERANCE * (1 + self.b.detach().abs()))
+        k = self.k
+        if len(self.cones):
+            # One entry of each cone, the first or the last, only makes it easier to be larger.
+            room = k.new_zeros(k.shape[-1])
+            room[self.cones.easing_rows] = 1
+            k = k + TOLERANCE * room * (1 + k.detach().abs())
+        return replace(self, b=self.b + TOLERANCE * (1 + self.b.detach().abs()), k=k)
+
+    def program(self) -> ScenarioProgram | ConicProgram | IntegerProgram:
+        """The same as a program with first-stage variables alone."""
+        plain = ScenarioProgram(
+            weights=torch.ones(self.n_contexts, 1, dtype=WORKING_DTYPE, device=self.q.device),
+            P=self.P, q=self.q, G=self.A, h=self.b, E=self.E, e=self.e,
+        )  # fmt: skip
+        if self.whole.any():
+            return IntegerProgram(plain, self.whole, self.whole[:0])
+        if not len(self.cones):
+            return plain
+        return ConicProgram.of_first_stage(plain, self.cones, self.C, self.k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,40 +119,65 @@ class RecourseCost:
         n = self.lifted.stages.n_decisions
         fixed = (z * (0.5 * apply(block["P"][:, :n, :n], z) + block["q"][:, :n])).sum(-1)
         fixed = fixed + block["c"].squeeze(-1) + self.lifted.products(outcome, given)
-        rest = self._remainder(block, z)
-        if rest.q.shape[-1] == 0 and rest.b.shape[-1] == 0:
+        cone_rows = {name: made(outcome, given) for name, made in self.lifted.cones.blocks.items()}
+        rest = self._remainder(block, cone_rows, z)
+        if rest.q.shape[-1] == 0 and rest.b.shape[-1] == 0 and not len(rest.cones):
             return fixed
         best = _separable(rest) if self._is_separable(rest) else _solved(rest)
         return fixed + best
 
-    def _remainder(self, block: dict[str, torch.Tensor], z: torch.Tensor) -> Remainder:
+    def _remainder(
+        self, block: dict[str, torch.Tensor], cone_rows: dict[str, torch.Tensor], z: torch.Tensor
+    ) -> Remainder:
         n, stages = self.lifted.stages.n_decisions, self.lifted.stages
         extra, k = len(stages.first) - n, len(stages.recourse)
         P = block["P"]
         q = [block["q"][:, n:] + apply(P[:, n:, :n], z), block["d"]]
         coupled, rows = block["T"].shape[-2], block["W"].shape[-2]
         T = torch.nn.functional.pad(block["T"], (0, 0, 0, rows - coupled))
-        A, b = _stacked(block["G"], block["h"], T, block["W"], block["r"], z)
-        E, e = _stacked(block["E"], block["e"], block["F"], block["V"], block["s"], z)
+        A, b = _stacked(_open(block["G"], n), block["G"], block["h"], T, block["W"], block["r"], z)
+        E, e = _stacked(
+            _open(block["E"], n), block["E"], block["e"], block["F"], block["V"], block["s"], z
+        )
+        cones = self.lifted.cones
+        open_cones = _open_cones(cones.first, _open(cone_rows["G"], n))
+        G, h, T_cone, W_cone, r_cone = (cone_rows[name] for name in "GhTWr")
+        matters = torch.from_numpy(open_cones[cones.first.of_row])
+        C, right = _stacked(matters, G, h, T_cone, W_cone, r_cone, z)
         whole = joined([joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1),
                          joined([P.new_zeros(1, k, extra), block["D"]], -1)], -2)  # fmt: skip
-        return Remainder(whole, joined(q, -1), A, b, E, e)
+        integer = (self.lifted.integer_first[n:], self.lifted.integer_recourse)
+        return Remainder(
+            P=whole, q=joined(q, -1), A=A, b=b, E=E, e=e, C=C, k=right,
+            cones=cones.first.where(open_cones) + cones.scenario, whole=torch.cat(integer),
+        )  # fmt: skip
 
     def _is_separable(self, rest: Remainder) -> bool:
         """Whether each variable has its own rows and cost, the same in all contexts."""
-        if rest.E.shape[-2] or len(rest.A) > 1 or len(rest.P) > 1:
+        if rest.E.shape[-2] or len(rest.cones) or rest.whole.any():
+            return False
+        if len(rest.A) > 1 or len(rest.P) > 1:
             return False
         curved = rest.P[0] - rest.P[0].diagonal().diag()
         return bool(((rest.A[0] != 0).sum(-1) <= 1).all()) and not bool(curved.any())
 
 
+def _open(first: torch.Tensor, n: int) -> torch.Tensor:
+    """Mask of the first-stage rows that more than the decision touches."""
+    return (first[:, :, n:] != 0).any(-1).any(0)
+
+
+def _open_cones(cones: Cones, rows: torch.Tensor) -> np.ndarray:
+    """Mask of the first-stage cones that have such a row."""
+    return np.bincount(cones.of_row, rows.numpy(), len(cones)) > 0
+
+
 def _stacked(
-    first: torch.Tensor, bound: torch.Tensor, coupling: torch.Tensor, own: torch.Tensor,
-    own_bound: torch.Tensor, z: torch.Tensor,
+    matters: torch.Tensor, first: torch.Tensor, bound: torch.Tensor, coupling: torch.Tensor,
+    own: torch.Tensor, own_bound: torch.Tensor, z: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """Rows of what is left, with the decision on the right: first-stage rows, then the others."""
     n = z.shape[-1]
-    matters = (first[:, :, n:] != 0).any(-1).any(0)
     first, bound = first[:, matters], bound[:, matters]
     bounds = [bound - apply(first[:, :, :n], z), own_bound - apply(coupling[:, :, :n], z)]
     nothing = first.new_zeros(1, first.shape[1], own.shape[-1])
@@ -172,13 +233,12 @@ def _solved(rest: Remainder) -> torch.Tensor:
         raise UnsupportedProblemError(
             "the cost of a decision with recourse needs a solver, but there is none: import it"
         )
-    n_contexts = max(len(part) for part in rest)
     with torch.no_grad():
-        answer = _answer(rest, n_contexts)
+        answer = _solvers[0](rest.program())
         # A second try for those that rounding made infeasible.
         again = answer.infeasible.nonzero().squeeze(-1)
         if len(again):
-            second = _answer(rest.take(again).relaxed(), len(again))
+            second = _solvers[0](rest.take(again).relaxed().program())
             parts = zip(answer, second, strict=True)
             answer = RecourseAnswer(*(a.index_copy(0, again, b) for a, b in parts))
     x = torch.where(_finite(answer.x), answer.x, 0.0)
@@ -186,6 +246,7 @@ def _solved(rest: Remainder) -> torch.Tensor:
     for matrix, bound, multiplier in (
         (rest.A, rest.b, answer.inequality),
         (rest.E, rest.e, answer.equality),
+        (rest.C, rest.k, answer.cone),
     ):
         if bound.shape[-1]:
             excess = apply(matrix, x) - bound
@@ -198,11 +259,3 @@ def _solved(rest: Remainder) -> torch.Tensor:
 
 def _finite(values: torch.Tensor) -> torch.Tensor:
     return values.isfinite().all(-1, keepdim=True)
-
-
-def _answer(rest: Remainder, n_contexts: int) -> RecourseAnswer:
-    program = ScenarioProgram(
-        weights=torch.ones(n_contexts, 1, dtype=WORKING_DTYPE, device=rest.q.device),
-        P=rest.P, q=rest.q, G=rest.A, h=rest.b, E=rest.E, e=rest.e,
-    )  # fmt: skip
-    return _solvers[0](program)

@@ -1,6 +1,7 @@
 """Another problem's cost, and a risk of it in the place of the mean.
 
-May import: exceptions, scenarios, its siblings `base`, `program`, `risk`, `tail`.
+May import: exceptions, scenarios, its siblings `base`, `kinds`, `program`, `risk`,
+`tail`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError, UnsupportedProblemError
 from forewise.problems.base import Problem
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.risk import Expectation, Risk
 from forewise.problems.tail import tail_program
@@ -39,6 +41,14 @@ class RiskAverseProblem(Problem):
             raise InvalidInputError(
                 f"risk must be a forewise.Risk such as CVaR(0.9), but is a "
                 f"{type(self.risk).__name__}"
+            )
+        kind = self.problem.program_kind
+        if kind is not ProgramKind.QUADRATIC:
+            raise UnsupportedProblemError(
+                f"with_risk takes problems that become linear or quadratic programs, and this one "
+                f"becomes {kind.with_article}: write the risk into the objective, as t + "
+                "cp.pos(cost - t) / (1 - level) with a variable t among the decisions for "
+                "CVaR(level)"
             )
 
     @property

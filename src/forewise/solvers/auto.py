@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from forewise.problems.base import Problem
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver, checked, run
 from forewise.solvers.closed_form import DualSearch, WeightedQuantile
+from forewise.solvers.conic import ConicSolver
+from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point import InteriorPoint
 from forewise.solvers.risk import RiskSolver
 from forewise.solvers.solution import Solution
@@ -19,26 +22,37 @@ from forewise.solvers.solution import Solution
 
 @dataclass(frozen=True)
 class AutoSolver(Solver):
-    """Takes the closed form where the problem has one, and the interior point elsewhere.
+    """Takes the closed form where the problem has one, and the solver of its kind elsewhere.
 
     Parameters
     ----------
     general : ProgramSolver
-        What solves the problems without a closed form.
+        What solves the linear and quadratic problems without a closed form.
+    conic : ConicSolver
+        What solves problems with cones.
+    integer : IntegerSolver
+        What solves problems with whole numbers.
     """
 
     general: ProgramSolver = field(default_factory=InteriorPoint)
+    conic: ConicSolver = field(default_factory=ConicSolver)
+    integer: IntegerSolver = field(default_factory=IntegerSolver)
 
     def refusal(self, problem: Problem) -> str | None:
-        """What the general solver says."""
-        return self.general.refusal(problem)
+        """What the chosen solver says."""
+        return self.choice(problem).refusal(problem)
 
     def choice(self, problem: Problem) -> Solver:
         """The solver that `solve` will use for this problem."""
         for special in (WeightedQuantile(), DualSearch(), RiskSolver(self.general)):
             if special.refusal(problem) is None:
                 return special
-        return self.general
+        solvers: dict[ProgramKind, Solver] = {
+            ProgramKind.QUADRATIC: self.general,
+            ProgramKind.CONIC: self.conic,
+            ProgramKind.INTEGER: self.integer,
+        }
+        return solvers[problem.program_kind]
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve every context with the chosen solver."""

@@ -13,11 +13,19 @@ import torch
 
 from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.problems.base import Problem
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.solution import Solution, Status
 
 _SHOWN = 5  # failed contexts that an error message lists
+
+# Who solves what is not a scenario program.
+_SOLVERS = {
+    ProgramKind.QUADRATIC: None,
+    ProgramKind.CONIC: "ConicSolver()",
+    ProgramKind.INTEGER: "IntegerSolver()",
+}
 
 
 class Solver(ABC):
@@ -33,11 +41,17 @@ class Solver(ABC):
 
 
 class ProgramSolver(Solver):
-    """A solver of scenario programs, and so of every problem that has one."""
+    """A solver of scenario programs, and so of every linear or quadratic problem."""
 
     def refusal(self, problem: Problem) -> str | None:
-        """None: every problem has a program."""
-        return None
+        """What is no linear or quadratic program is refused."""
+        solver = _SOLVERS[problem.program_kind]
+        if solver is None:
+            return None
+        return (
+            f"it becomes {problem.program_kind.with_article}, and this solver takes linear and "
+            f"quadratic ones: use {solver}, or AutoSolver()"
+        )
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's program."""

@@ -13,13 +13,14 @@ import torch
 from forewise.arguments import WORKING_DTYPE
 from forewise.exceptions import InvalidInputError
 from forewise.problems.program import ScenarioProgram
-from forewise.solvers.base import ProgramSolver, valid_contexts
+from forewise.solvers.base import ProgramSolver
 from forewise.solvers.diagnosis import diagnose
 from forewise.solvers.differentiation import Path, solve_with_gradients
 from forewise.solvers.kernels.batch import follow_paths
 from forewise.solvers.kernels.workspace import as_arrays
 from forewise.solvers.optimality import ACCEPTED, Residuals
 from forewise.solvers.polishing import polish_inaccurate
+from forewise.solvers.screening import screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status
 
 
@@ -65,7 +66,7 @@ class InteriorPoint(ProgramSolver):
 
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
-        status = _screen(program)
+        status = screen(program)
         good = [i for i, found in enumerate(status) if found is None]
         if len(good) == len(status):
             return self._solve_screened(program)
@@ -113,31 +114,6 @@ class InteriorPoint(ProgramSolver):
         arrays = as_arrays(program)
         path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
         return path, polish_inaccurate(program, path)
-
-
-def _screen(program: ScenarioProgram) -> list[Status | None]:
-    """Status of the contexts that need no solving: bad data, or a cost that is not convex."""
-    valid = valid_contexts(program)
-    convex = torch.ones_like(valid)
-    for block in (program.P, program.D):
-        convex &= _positive_semidefinite(block.detach())
-    return [
-        Status.INVALID if not ok else None if curved_up else Status.NONCONVEX
-        for ok, curved_up in zip(valid.tolist(), convex.tolist(), strict=True)
-    ]
-
-
-def _positive_semidefinite(block: torch.Tensor) -> torch.Tensor:
-    """Mask of the contexts whose matrices are positive semidefinite, ``(B | 1,)``."""
-    if not block.any():
-        return torch.ones(block.shape[0], dtype=torch.bool, device=block.device)
-    diagonal = block.diagonal(dim1=-2, dim2=-1)
-    finite = block.nan_to_num(0.0, 0.0, 0.0)
-    smallest = diagonal.amin(-1)
-    if (block - torch.diag_embed(diagonal)).any():
-        smallest = torch.linalg.eigvalsh(finite)[..., 0]
-    convex = smallest >= -1e-9 * finite.abs().amax((-2, -1))
-    return convex.flatten(1).all(1) if convex.ndim > 1 else convex
 
 
 def _assemble(

@@ -1,6 +1,6 @@
 """The nearest decision that meets the first-stage constraints, differentiable.
 
-May import: problems, its siblings `base`, `interior_point`, `solution`.
+May import: problems, its siblings `base`, `conic`, `interior_point`, `solution`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ import torch
 
 from forewise.arguments import WORKING_DTYPE
 from forewise.problems.base import Problem
+from forewise.problems.cones import ConicProgram
+from forewise.problems.kinds import ProgramKind
+from forewise.problems.modelled import CvxpyProblem
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver
+from forewise.solvers.conic import ConicSolver
 from forewise.solvers.interior_point import InteriorPoint
 from forewise.solvers.solution import Solution
 
@@ -19,7 +23,7 @@ from forewise.solvers.solution import Solution
 def project(
     problem: Problem, decision: torch.Tensor, n_outcomes: int, solver: ProgramSolver | None = None
 ) -> Solution:
-    """Bring decisions into the feasible set: min ½ |z − decision|² over the first-stage rows.
+    """Bring decisions into the feasible set: min ½ |z − decision|² over first-stage rows and cones.
 
     Constraints that involve the outcome are not looked at: they are the recourse's business.
 
@@ -30,7 +34,7 @@ def project(
     n_outcomes : int
         Of the outcomes the problem is about.
     solver : ProgramSolver, optional
-        `InteriorPoint()` by default.
+        `InteriorPoint()` by default. Where there are cones, a `ConicSolver` takes its place.
 
     Returns
     -------
@@ -38,7 +42,11 @@ def project(
         Its decision is the projection, with gradients to the `decision` given.
     """
     lead = problem.n_contexts or 1
-    rows = problem.program(Scenarios(torch.zeros(lead, 1, n_outcomes, dtype=WORKING_DTYPE)))
+    anything = Scenarios(torch.zeros(lead, 1, n_outcomes, dtype=WORKING_DTYPE))
+    conic: ConicProgram | None = None
+    if isinstance(problem, CvxpyProblem) and problem.program_kind is ProgramKind.CONIC:
+        conic = problem.conic_program(anything)
+    rows = problem.program(anything) if conic is None else conic.plain
     n_contexts, n_decisions = decision.shape
     n_z = rows.n_decisions
     q = torch.zeros(n_contexts, n_z, dtype=WORKING_DTYPE)
@@ -54,4 +62,7 @@ def project(
         E=rows.E,
         e=rows.e,
     )
+    if conic is not None:
+        cones = ConicProgram.of_first_stage(program, conic.cones, conic.G, conic.h)
+        return ConicSolver().solve_program(cones)
     return (solver or InteriorPoint()).solve_program(program)

@@ -1,6 +1,7 @@
 """A trusted solver, one context at a time: what the others are checked against.
 
-May import: problems, and its siblings `base`, `extensive`, `optimality`, `solution`.
+May import: problems, and its siblings `base`, `conic`, `conic_engines`, `extensive`, `highs`,
+`integer`, `optimality`, `solution`.
 """
 
 from __future__ import annotations
@@ -9,14 +10,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import clarabel
-import highspy
 import numpy as np
 import scipy.sparse as sp
 import torch
 
+from forewise.problems.base import Problem
+from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, valid_contexts
+from forewise.solvers.conic import ConicSolver
+from forewise.solvers.conic_engines import Clarabel
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
+from forewise.solvers.highs import run_highs
+from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.optimality import ACCEPTED, residuals
 from forewise.solvers.solution import Duals, Solution, Status
 
@@ -35,7 +42,7 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class ReferenceSolver(ProgramSolver):
-    """HiGHS for linear programs and Clarabel for quadratic ones, looped over the contexts.
+    """HiGHS for linear and integer programs, Clarabel for others, looped over the contexts.
 
     Prefer it to check another solver, or for a single program where nothing depends on speed.
     Its solutions carry no gradients, and a linear program's is a corner of the optimal face.
@@ -47,6 +54,19 @@ class ReferenceSolver(ProgramSolver):
     """
 
     tolerance: float = 1e-9
+
+    def refusal(self, problem: Problem) -> str | None:
+        """None: there is a library for every kind of program."""
+        return None
+
+    def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
+        """Solve the problem's program, whatever its kind."""
+        with torch.no_grad():
+            if problem.program_kind is ProgramKind.CONIC:
+                return ConicSolver(self.tolerance, Clarabel()).solve(problem, scenarios)
+            if problem.program_kind is ProgramKind.INTEGER:
+                return IntegerSolver(gap=self.tolerance).solve(problem, scenarios)
+            return super().solve(problem, scenarios)
 
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve the contexts one after the other."""
@@ -74,7 +94,9 @@ class ReferenceSolver(ProgramSolver):
         return _checked(program, (z, u, first, nu, scenario, nus), status, iterations)
 
     def _solve_form(self, form: ExtensiveForm) -> _Answer:
-        return self._highs(form) if form.P.nnz == 0 else self._clarabel(form)
+        if form.P.nnz:
+            return self._clarabel(form)
+        return _Answer(*run_highs(form, self.tolerance)[:5])
 
     def _clarabel(self, form: ExtensiveForm) -> _Answer:
         settings = clarabel.DefaultSettings()
@@ -96,42 +118,6 @@ class ReferenceSolver(ProgramSolver):
         status = known.get(answer.status, Status.INACCURATE)
         duals = np.array(answer.z)
         return _Answer(status, np.array(answer.x), duals[n_e:], duals[:n_e], answer.iterations)
-
-    def _highs(self, form: ExtensiveForm) -> _Answer:
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
-        highs.setOptionValue("threads", 1)
-        for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            highs.setOptionValue(option, max(self.tolerance, 1e-10))
-        rows = sp.vstack([form.E, form.A], format="csc")
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(form.q), rows.shape[0]
-        lp.col_cost_ = form.q
-        lp.col_lower_ = np.full(len(form.q), -highspy.kHighsInf)
-        lp.col_upper_ = np.full(len(form.q), highspy.kHighsInf)
-        lp.row_lower_ = np.concatenate([form.e, np.full(len(form.b), -highspy.kHighsInf)])
-        lp.row_upper_ = np.concatenate([form.e, form.b])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.indptr, rows.indices
-        lp.a_matrix_.value_ = rows.data
-        highs.passModel(lp)
-        highs.run()
-        found = highs.getModelStatus()
-        if found == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-            highs.setOptionValue("presolve", "off")
-            highs.run()
-            found = highs.getModelStatus()
-        known = {
-            highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
-            highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
-            highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
-        }
-        answer, n_e = highs.getSolution(), len(form.e)
-        # HiGHS gives the rate at which the cost rises with a row's bound: our multiplier's minus.
-        duals = -np.array(answer.row_dual)
-        iterations = max(highs.getInfo().simplex_iteration_count, 0)
-        status = known.get(found, Status.INACCURATE)
-        return _Answer(status, np.array(answer.col_value), duals[n_e:], duals[:n_e], iterations)
 
 
 def _checked(

@@ -52,6 +52,14 @@ class Duals:
 
 
 @dataclass(frozen=True, eq=False)
+class ConeDuals:
+    """Multipliers of the rows of a `ConicProgram` that lie in cones; they lie in the dual cones."""
+
+    first: torch.Tensor  # of h − G z ∈ K (n_contexts, n_rows)
+    scenario: torch.Tensor  # of r_j − T_j z − W_j u_j ∈ K (n_contexts, n_scenarios, n_rows)
+
+
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """Proof that one context is infeasible or unbounded, checked against the raw data.
 
@@ -89,6 +97,7 @@ class Solution:
         costs times that of the solution where that is larger.
     certificates : mapping from context to Certificate
         For the contexts that are infeasible or unbounded.
+    cone_duals : ConeDuals, or None where there are no cones
     iterations : tensor (n_contexts,)
     """
 
@@ -102,6 +111,7 @@ class Solution:
     gap: torch.Tensor
     iterations: torch.Tensor
     certificates: Mapping[int, Certificate] = field(default_factory=dict)
+    cone_duals: ConeDuals | None = None
 
     @property
     def optimal(self) -> torch.Tensor:
@@ -112,12 +122,16 @@ class Solution:
     def to(self, dtype: torch.dtype) -> Solution:
         """The same solution in another floating-point precision."""
         duals = Duals(*(getattr(self.duals, name).to(dtype) for name in self.duals.__match_args__))
+        cones = self.cone_duals
+        if cones is not None:
+            cones = ConeDuals(cones.first.to(dtype), cones.scenario.to(dtype))
         return replace(
             self,
             decision=self.decision.to(dtype),
             recourse=self.recourse.to(dtype),
             objective=self.objective.to(dtype),
             duals=duals,
+            cone_duals=cones,
         )
 
     def __repr__(self) -> str:

@@ -1,0 +1,184 @@
+"""ConicSolver: statuses and their proofs, engines, and what is told when one is not there."""
+
+from __future__ import annotations
+
+import sys
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+
+import forewise as fw
+from forewise.solvers import Clarabel, Moreau
+from forewise.solvers.cone_geometry import cone_distance, dual_cone_distance
+from forewise.solvers.conic_engines import Answers
+from forewise.solvers.conic_form import ConicForm
+from forewise.testing import check_problem, check_solver
+from tests.problems.conic_cases import CASES, N
+
+RNG = np.random.default_rng(0)
+needs_moreau = pytest.mark.skipif(not Moreau.installed(), reason="Moreau is not installed")
+
+
+def problem_with(rows=lambda z, y: [], cost=lambda z, y: cp.norm(z - y)):
+    z, y = cp.Variable(2, name="z"), cp.Parameter(2, name="y")
+    return fw.CvxpyProblem(cp.Minimize(cost(z, y)), rows(z, y), decision=z, outcome=y)
+
+
+def test_conformance():
+    case = CASES["exponential cost"]
+    check_problem(case.problem(), case.outcomes(RNG, 5))
+
+
+@pytest.mark.parametrize("name", ["log utility", "recourse in a ball"])
+@pytest.mark.parametrize("engine", [Clarabel(), pytest.param(Moreau(), marks=needs_moreau)])
+def test_solver_conformance(engine, name):
+    case = CASES[name]
+    scenarios = fw.Scenarios(case.outcomes(RNG, 3, 4))
+    check_solver(fw.ConicSolver(engine=engine), case.problem(), scenarios)
+
+
+def test_statuses_are_proven():
+    problem = problem_with(lambda z, y: [cp.norm(z) <= y[0], z[1] >= 1])
+    values = np.array([[[2.0, 0.0]], [[0.5, 0.0]], [[np.nan, 0.0]], [[3.0, 1.0]]])
+    solution = fw.solve(problem, fw.Scenarios(values), on_failure="return")
+    told = [str(status) for status in solution.status]
+    nothing = fw.solve(problem, fw.Scenarios(values[2:3]), on_failure="return")
+    assert nothing.status == (fw.Status.INVALID,)
+    assert told == ["optimal", "infeasible", "invalid", "optimal"]
+    assert solution.decision[1:3].isnan().all()
+    assert solution.certificates[1].residual <= 1e-6
+    assert solution.certificates[1].multipliers is not None
+    with pytest.raises(fw.SolveError, match=r"context 1 is infeasible .*relax a bound"):
+        fw.solve(problem, fw.Scenarios(values))
+    falling = problem_with(cost=lambda z, y: cp.norm(z - y) - 2 * z[0])
+    solution = fw.solve(falling, fw.Scenarios(values[[0]]), on_failure="return")
+    assert solution.status == (fw.Status.UNBOUNDED,)
+    assert solution.certificates[0].decision_ray is not None
+
+
+def test_failed_contexts_touch_no_gradient():
+    problem = problem_with(lambda z, y: [cp.norm(z) <= y[0], z[1] >= 1])
+    values = torch.tensor([[[2.0, 0.5]], [[0.5, 0.0]]], dtype=torch.float64, requires_grad=True)
+    solution = fw.solve(problem, fw.Scenarios(values), on_failure="return")
+    solution.objective[solution.optimal].sum().backward()
+    assert values.grad.isfinite().all()
+    assert not values.grad[1].any()
+
+
+@needs_moreau
+@pytest.mark.parametrize("name", [name for name in CASES if name != "norm of recourse"])
+def test_the_engines_have_the_same_derivatives(name):
+    """Moreau's own, and those of the optimality conditions at Clarabel's point.
+
+    Where recourse stands at a kink any of several derivatives will do.
+    """
+    case = CASES[name]
+    values = case.outcomes(np.random.default_rng(4), 2, 3)
+    found = []
+    for engine in (Moreau(), Clarabel()):
+        y = torch.tensor(values, requires_grad=True)
+        solver = fw.ConicSolver(tolerance=1e-11, engine=engine)
+        solution = fw.solve(case.problem(), fw.Scenarios(y), solver)
+        loss = (solution.decision[:, :N] @ torch.arange(1.0, N + 1, dtype=torch.float64)).sum()
+        found.append((solution.objective, *torch.autograd.grad(loss, y)))
+    assert torch.allclose(found[0][0], found[1][0], rtol=1e-7, atol=1e-7)
+    scale = found[1][1].abs().max().item() + 1e-3
+    assert torch.allclose(found[0][1], found[1][1], rtol=1e-2, atol=1e-2 * scale)
+
+
+@needs_moreau
+def test_what_an_engine_does_not_solve_is_solved_again(monkeypatch):
+    """With a decision and its true derivative, not those of the point that was left."""
+    case = CASES["log utility"]
+    values = case.outcomes(np.random.default_rng(5), 3, 4)
+
+    def decided():
+        y = torch.tensor(values, requires_grad=True)
+        solution = fw.solve(case.problem(), fw.Scenarios(y), fw.ConicSolver(engine=Moreau()))
+        return solution.decision, torch.autograd.grad(solution.decision[:, 0].sum(), y)[0]
+
+    expected = decided()
+    honest = Moreau.run
+
+    def careless(self, form, tolerance, differentiate) -> Answers:
+        answers = honest(self, form, tolerance, differentiate)
+        x = answers.x.clone()
+        x[1] += 0.1
+        return answers._replace(x=x)
+
+    monkeypatch.setattr(Moreau, "run", careless)
+    for ours, theirs in zip(decided(), expected, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_without_moreau_clarabel_is_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "moreau", None)
+    case = CASES["norm"]
+    scenarios = fw.Scenarios(case.outcomes(RNG, 2, 3))
+    monkeypatch.setattr(Moreau, "installed", staticmethod(lambda: False))
+    assert fw.solve(case.problem(), scenarios).optimal.all()
+    with pytest.raises(fw.MissingDependencyError, match=r'pip install "forewise\[conic\]"; or use'):
+        fw.solve(case.problem(), scenarios, fw.ConicSolver(engine=Moreau()))
+
+
+@pytest.mark.parametrize(
+    ("problem", "solver", "told"),
+    [
+        (CASES["norm"].problem(), fw.InteriorPoint(), r"a conic program.*use ConicSolver\(\)"),
+        (CASES["norm"].problem(), fw.IntegerSolver(), "a conic program, without whole numbers"),
+        (fw.Newsvendor(1.0, 2.0), fw.ConicSolver(), "linear or quadratic program, without cones"),
+    ],
+)
+def test_refusals(problem, solver, told):
+    with pytest.raises(fw.UnsupportedProblemError, match=told):
+        fw.solve(problem, fw.Scenarios(np.ones((1, 2, N))), solver)
+
+
+def test_programs_and_settings_are_checked():
+    with pytest.raises(fw.UnsupportedProblemError, match="use conic_program in its place"):
+        CASES["norm"].problem().program(fw.Scenarios(np.ones((1, 2, N))))
+    with pytest.raises(fw.InvalidInputError, match="tolerance must be positive and at most 1e-07"):
+        fw.ConicSolver(tolerance=1e-3)
+
+
+def test_auto_solver_chooses_by_kind():
+    assert isinstance(fw.AutoSolver().choice(CASES["norm"].problem()), fw.ConicSolver)
+    assert isinstance(fw.AutoSolver().choice(fw.Portfolio([0.1], 0.1)), fw.InteriorPoint)
+
+
+def test_size_does_not_matter():
+    """The same problem in grams and in tons."""
+    z, y = cp.Variable(2, name="z"), cp.Parameter(2, name="y")
+    problem = fw.CvxpyProblem(
+        cp.Minimize(cp.norm(z - y) + cp.sum(cp.pos(y - z))), [cp.norm(z) <= cp.sum(y)],
+        decision=z, outcome=y,
+    )  # fmt: skip
+    values = RNG.uniform(0.5, 2, (2, 4, 2))
+    expected = fw.solve(problem, fw.Scenarios(values)).decision[:, :2]
+    for scale in (1e-6, 1e6):
+        scaled = fw.solve(problem, fw.Scenarios(values * scale)).decision[:, :2]
+        assert torch.allclose(scaled / scale, expected, atol=1e-4)
+
+
+def test_distances_to_cones():
+    case = CASES["both kinds and a known part"]
+    program = case.problem().conic_program(fw.Scenarios(np.zeros((1, 1, N))))
+    form = ConicForm.of(program)
+    start = form.n_equalities + form.n_inequalities
+    sizes = [*form.second_order, *([3] * form.n_exponential)]
+    assert sizes == [3, 3, 3, 3]  # |z[:2] − 1|, and three exponentials
+    inside = np.array([[5.0, 3.0, 4.0, *([0.5, 1.0, np.exp(0.5)] * 3)]])
+    outside = np.array([[-5.0, 3.0, 4.0, *([0.5, 1.0, np.exp(0.5) - 0.1] * 3)]])
+    pad = np.zeros((1, start))
+    assert np.allclose(cone_distance(form, np.concatenate([pad, inside], 1)), 0)
+    found = cone_distance(form, np.concatenate([pad, outside], 1))[0, start:]
+    assert np.allclose(found[:3], np.sqrt(50))  # the tip is nearest
+    assert (found[3:] <= 0.1).all()
+    assert (found[3:] > 0.05).all()
+    # (u, v, w) with −u exp(v/u − 1) ≤ w are those with a u + b v + c w ≥ 0 on the whole cone.
+    dual = np.array([[1.0, 0.6, 0.8, *([-1.0, 0.0, np.exp(-1.0)] * 3)]])
+    assert np.allclose(dual_cone_distance(form, np.concatenate([pad, dual], 1)), 0)
+    dual[0, 5] -= 0.01
+    assert dual_cone_distance(form, np.concatenate([pad, dual], 1)).max() > 0.005
