@@ -67,6 +67,7 @@ from forewise.problems import (
     ScenarioProgram,
     WorstCase,
     certainty_equivalent,
+    chance,
 )
 from forewise.rolling import compare_rolling, evaluate_rolling, rolling_folds
 from forewise.scenarios import Scenarios
@@ -160,6 +161,7 @@ __all__ = [
     "bootstrap_difference",
     "calibration_curve",
     "certainty_equivalent",
+    "chance",
     "compare_rolling",
     "crps",
     "datasets",

@@ -24,7 +24,6 @@ from forewise.policy.direct import DirectPolicy
 from forewise.predictors.point import PointPredictor
 from forewise.predictors.training import Training
 from forewise.problems.base import Problem
-from forewise.problems.risk_averse import RiskAverseProblem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
 from forewise.solvers.base import ProgramSolver
@@ -65,11 +64,9 @@ class DirectLearner(Learner):
 
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> DirectPolicy:
         require_gradients(self.problem)
-        if isinstance(self.problem, RiskAverseProblem):
-            raise UnsupportedProblemError(
-                f"{self.problem.risk} is about the distribution of the cost, and a direct rule has "
-                "no distribution: use a CombinedLearner or a DecoupledLearner"
-            )
+        refusal = self.problem.direct_refusal()
+        if refusal is not None:
+            raise UnsupportedProblemError(refusal)
         rule = self._cloned_rule()
         outcomes = check_outcomes(self, y)
         near = _decisions_of_groups(past.problem, outcomes)

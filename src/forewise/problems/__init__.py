@@ -10,6 +10,7 @@ mean, `tail` its programs, `risk_averse` the problem that another becomes with i
 
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.certainty import certainty_equivalent
+from forewise.problems.chance import ChanceConstraint, chance
 from forewise.problems.cones import ConicProgram
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.kinds import ProgramKind
@@ -24,6 +25,7 @@ from forewise.problems.risk_averse import RiskAverseProblem
 __all__ = [
     "CVaR",
     "CertaintyEquivalent",
+    "ChanceConstraint",
     "ConicProgram",
     "CvxpyProblem",
     "Expectation",
@@ -39,4 +41,5 @@ __all__ = [
     "ScenarioProgram",
     "WorstCase",
     "certainty_equivalent",
+    "chance",
 ]

@@ -72,6 +72,10 @@ class Problem(ABC):
         """
         return None
 
+    def direct_refusal(self) -> str | None:
+        """Why no rule without a distribution can be learned; None where one can."""
+        return None
+
     def cost(self, decision: Any, outcome: Any) -> torch.Tensor:
         """Cost of each decision when its outcome is seen, differentiable in both.
 

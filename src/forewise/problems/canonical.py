@@ -74,6 +74,8 @@ class CanonicalForm:
         Columns that are not a user's variable.
     integer : mask (n,)
         Columns that are whole numbers.
+    threshold, excess, level : arrays (n_chances,)
+        Of each chance constraint the columns of its two variables, and its level.
     """
 
     n_outcomes: int
@@ -92,6 +94,9 @@ class CanonicalForm:
     decision: Array
     added: Array
     integer: Array
+    threshold: Array
+    excess: Array
+    level: Array
 
     @staticmethod
     def kind_number(kind: ConeKind) -> int:

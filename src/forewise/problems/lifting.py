@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from forewise.arguments import WORKING_DTYPE
 from forewise.problems.affine import AffineBlock
 from forewise.problems.canonical import Array, CanonicalForm, Terms
+from forewise.problems.chance import Chances, with_chances
 from forewise.problems.cones import Cones, ConicProgram
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.program import ScenarioProgram, joined
@@ -67,7 +68,8 @@ def stages_of(form: CanonicalForm) -> Stages:
     uncertain = form.q[:, : form.n_outcomes].any(1)
     uncertain |= pattern[uncertain_row].any(0)
     free = np.ones(n, dtype=bool)
-    free[form.decision] = False
+    early = np.concatenate([form.decision, form.threshold])
+    free[early] = False
     # Variables that meet in a row or a product are known together or not at all.
     meet = pattern[:, free].astype(np.float64)
     product = form.P != 0
@@ -77,7 +79,7 @@ def stages_of(form: CanonicalForm) -> Stages:
     waits = np.bincount(label, uncertain[free], count) > 0
     columns = np.flatnonzero(free)
     recourse = columns[waits[label]]
-    first = np.concatenate([form.decision, columns[~waits[label]]])
+    first = np.concatenate([early, columns[~waits[label]]])
     scenario = uncertain_row | pattern[:, recourse].any(1)
     touches = pattern[:, first].any(1)
     inequality = ~form.equality & ~in_cone
@@ -120,6 +122,7 @@ class LiftedForm:
     integer_recourse: torch.Tensor
     alpha: AffineBlock  # whose products with β are part of the cost
     beta: AffineBlock
+    chances: Chances
 
     @classmethod
     def of(cls, form: CanonicalForm) -> LiftedForm:
@@ -171,6 +174,11 @@ class LiftedForm:
             integer_recourse=torch.from_numpy(form.integer[recourse]),
             alpha=vector(form.alpha),
             beta=vector(form.beta),
+            chances=Chances(
+                threshold=[int(np.flatnonzero(first == t)[0]) for t in form.threshold],
+                excess=[int(np.flatnonzero(recourse == v)[0]) for v in form.excess],
+                level=[float(level) for level in form.level],
+            ),
         )
 
     def conic_program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ConicProgram:
@@ -198,6 +206,9 @@ class LiftedForm:
 
         What is given is ``(n_contexts | 1, n_given)``.
         """
+        return self._with_chances(self._plain_program(scenarios, given))
+
+    def _plain_program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ScenarioProgram:
         outcome = scenarios.values.to(WORKING_DTYPE)
         weights = scenarios.weights
         mean: torch.Tensor | None = None
@@ -214,16 +225,19 @@ class LiftedForm:
 
     def recourse_program(self, scenarios: Scenarios, given: torch.Tensor | None) -> ScenarioProgram:
         """As `program`, but costs that depend on the outcome are recourse: e_j ≥ q_j'z + c_j."""
-        program = self.program(scenarios, given)
+        program = self._plain_program(scenarios, given)
         uncertain = [self.blocks["q"], self.blocks["c"], self.alpha, self.beta]
         if all(block.outcome is None for block in uncertain):
-            return program
+            return self._with_chances(program)
         outcome = scenarios.values.to(WORKING_DTYPE)
         per_scenario = None if given is None else given.unsqueeze(1)
         q = self.blocks["q"](outcome, per_scenario)
         c = self.blocks["c"](outcome, per_scenario).squeeze(-1)
         c = c + self.products(outcome, per_scenario)
-        return _with_cost_variable(program, q, c)
+        return self._with_chances(_with_cost_variable(program, q, c))
+
+    def _with_chances(self, program: ScenarioProgram) -> ScenarioProgram:
+        return with_chances(program, self.chances) if self.chances.level else program
 
     def products(self, outcome: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
         """Σ_k α_k β_k: ``(...)`` from ``(..., n_outcomes)``, 1 where nothing depends on it."""

@@ -18,12 +18,13 @@ from forewise.exceptions import InvalidInputError, ModelError, UnsupportedProble
 from forewise.problems import model_checks as check
 from forewise.problems.base import Problem
 from forewise.problems.canonical import CanonicalForm
+from forewise.problems.chance import without_levels, written
 from forewise.problems.cones import ConicProgram
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.lifting import LiftedForm
 from forewise.problems.naming import Layout
-from forewise.problems.presolve import presolve
+from forewise.problems.presolve import presolve, without_chances
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.reading import import_cvxpy, read
 from forewise.problems.recourse import RecourseCost
@@ -49,6 +50,7 @@ class CvxpyProblem(Problem):
     objective : cvxpy.Minimize
         Convex by CVXPY's rules. Linear and quadratic problems are solved fastest.
     constraints : list of cvxpy constraints
+        Some may be ``chance(constraint, level)``: to hold with a probability.
     decision : cvxpy.Variable or list of them
         What is chosen before the outcome is seen.
     outcome : cvxpy.Parameter or list of them
@@ -82,6 +84,7 @@ class CvxpyProblem(Problem):
     layout: Layout
     given_values: torch.Tensor | None
     _lifted: LiftedForm
+    _priced: LiftedForm  # what costs are made of: chance constraints have none
 
     def __init__(
         self,
@@ -93,26 +96,30 @@ class CvxpyProblem(Problem):
         given: Any = None,
     ) -> None:
         cp = import_cvxpy()
-        check.check_constraint_kinds(objective, constraints, cp)
+        check.check_constraint_kinds(objective, without_levels(constraints), cp)
         decisions = check.as_leaves("decision", decision, cp.Variable)
         outcomes = check.as_leaves("outcome", outcome, cp.Parameter)
         known = check.as_leaves("given", given, cp.Parameter, needed=False)
-        problem = cp.Problem(objective, list(constraints))
+        rows, chances = written(constraints, decisions, outcomes, cp)
+        problem = cp.Problem(objective, rows)
         constants = check.check_leaves(problem, decisions, outcomes, known)
         check.check_variables(problem, decisions)
         problem = rewritten(problem, constants, cp)
         check.check_convex(problem)
         check.check_parametrised(problem, outcomes)
-        form = read(problem, decisions, outcomes, known)
+        form = read(problem, decisions, outcomes, known, chances)
         _check_roles(form, outcomes)
+        _check_chances(form)
         check.check_integers(problem, form.is_linear)
         self._fill(presolve(form), Layout.of(decisions, outcomes, known), None)
 
     def _fill(self, form: CanonicalForm, layout: Layout, given: torch.Tensor | None) -> None:
         lifted = LiftedForm.of(form)
         _check_equations(lifted)
+        priced = LiftedForm.of(without_chances(form)) if len(form.level) else lifted
         for name, value in {
             "form": form, "layout": layout, "given_values": given, "_lifted": lifted,
+            "_priced": priced,
         }.items():  # fmt: skip
             object.__setattr__(self, name, value)
 
@@ -200,7 +207,7 @@ class CvxpyProblem(Problem):
 
     def _with_given(self, given: torch.Tensor) -> CvxpyProblem:
         problem = object.__new__(CvxpyProblem)
-        for name in ("form", "layout", "_lifted"):
+        for name in ("form", "layout", "_lifted", "_priced"):
             object.__setattr__(problem, name, getattr(self, name))
         object.__setattr__(problem, "given_values", given)
         return problem
@@ -236,6 +243,15 @@ class CvxpyProblem(Problem):
             "on the continuous relaxation, the same problem without integer=True and boolean=True"
         )
 
+    def direct_refusal(self) -> str | None:
+        """Chances are counted over scenarios."""
+        if not len(self.form.level):
+            return None
+        return (
+            "a chance constraint is about the distribution of the outcome, and a direct rule has "
+            "no distribution: use a CombinedLearner or a DecoupledLearner"
+        )
+
     def _program(self, scenarios: Scenarios) -> ScenarioProgram:
         self._require_quadratic()
         return self._lifted.program(scenarios, self._given_of(scenarios))
@@ -269,7 +285,7 @@ class CvxpyProblem(Problem):
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         given = self._given_for(len(outcome), outcome.device)
         dtype = torch.promote_types(decision.dtype, outcome.dtype)
-        return RecourseCost(self._lifted)(decision, outcome, given).to(dtype)
+        return RecourseCost(self._priced)(decision, outcome, given).to(dtype)
 
     def state(self) -> dict[str, Any]:
         """The problem as plain values and arrays: what is stored. What it is bound to is not."""
@@ -310,6 +326,15 @@ def _check_roles(form: CanonicalForm, outcomes: list[Any]) -> None:
                     "sum_squares(root * z), or multiply something linear"
                 )
             place -= outcome.size
+
+
+def _check_chances(form: CanonicalForm) -> None:
+    """Chance constraints stand in linear and quadratic programs only."""
+    if len(form.level) and (len(form.cone_kind) or form.integer.any()):
+        raise ModelError(
+            "chance(...) can only stand in linear and quadratic problems, but this one has cones "
+            "or whole numbers: leave them out, or let the constraint hold in every scenario"
+        )
 
 
 def _check_equations(lifted: LiftedForm) -> None:

@@ -157,6 +157,17 @@ def shift_pairs(form: CanonicalForm) -> CanonicalForm:
     return replace(form, A=A, q=q, b=b, c=c)
 
 
+def without_chances(form: CanonicalForm) -> CanonicalForm:
+    """The form without chance constraints: what a decision costs does not depend on them."""
+    if not len(form.level):
+        return form
+    touches = (form.A[:, form.excess] != 0).any(1)
+    columns = np.ones(len(form.q), dtype=bool)
+    columns[[*form.threshold, *form.excess]] = False
+    none = replace(form, threshold=form.threshold[:0], excess=form.excess[:0], level=form.level[:0])
+    return _restricted(none, ~touches, columns)
+
+
 def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalForm:
     """The form without the rows and columns that are not in the masks, which nothing needs."""
     row_place, column_place = np.cumsum(rows) - 1, np.cumsum(columns) - 1
@@ -183,6 +194,8 @@ def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalFo
         equality=form.equality[rows],
         cone=form.cone[rows],
         decision=column_place[form.decision],
+        threshold=column_place[form.threshold],
+        excess=column_place[form.excess],
         added=form.added[columns],
         integer=form.integer[columns],
     )

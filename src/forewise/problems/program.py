@@ -30,6 +30,7 @@ from forewise.exceptions import InvalidInputError
 FIRST_STAGE = {"q": "z", "P": "zz", "G": "gz", "h": "g", "E": "ez", "e": "e", "c": ""}
 RECOURSE = {"d": "u", "D": "uu", "T": "tz", "W": "ru", "r": "r", "F": "sz", "V": "su", "s": "s"}
 BLOCKS = {**FIRST_STAGE, **RECOURSE}
+RIGHT_SIDES = frozenset({"h", "e", "r", "s"})
 
 
 @dataclass(frozen=True, eq=False, init=False)

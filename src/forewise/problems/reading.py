@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from forewise.exceptions import MissingDependencyError, ModelError
 from forewise.problems.canonical import Array, CanonicalForm, Terms
+from forewise.problems.chance import WrittenChance
 from forewise.problems.cones import ConeKind
 
 # From so many parameters on, CVXPY's own choice of backend is another one.
@@ -33,7 +34,13 @@ def import_cvxpy() -> Any:
     return cvxpy
 
 
-def read(problem: Any, decision: list[Any], outcome: list[Any], given: list[Any]) -> CanonicalForm:
+def read(
+    problem: Any,
+    decision: list[Any],
+    outcome: list[Any],
+    given: list[Any],
+    chances: list[WrittenChance],
+) -> CanonicalForm:
     """The canonical form of a checked CVXPY problem.
 
     Parameters
@@ -42,6 +49,7 @@ def read(problem: Any, decision: list[Any], outcome: list[Any], given: list[Any]
         Convex, DPP; its parameters are those below.
     decision : list of cvxpy.Variable
     outcome, given : list of cvxpy.Parameter
+    chances : list of WrittenChance
 
     Raises
     ------
@@ -89,6 +97,9 @@ def read(problem: Any, decision: list[Any], outcome: list[Any], given: list[Any]
         decision=columns,
         added=added,
         integer=integer,
+        threshold=np.array([columns_of(c.threshold)[0] for c in chances], dtype=np.int64),
+        excess=np.array([columns_of(c.excess)[0] for c in chances], dtype=np.int64),
+        level=np.array([c.level for c in chances]),
     )
     return _with_unit_bounds(form, [int(yes) for (yes,) in stuffed.x.boolean_idx])
 

@@ -90,6 +90,13 @@ class RiskAverseProblem(Problem):
             )
         return self.problem.gradient_refusal()
 
+    def direct_refusal(self) -> str | None:
+        """A risk is about a distribution."""
+        return (
+            f"{self.risk} is about the distribution of the cost, and a direct rule has no "
+            "distribution: use a CombinedLearner or a DecoupledLearner"
+        )
+
     def summary(self, costs: torch.Tensor) -> torch.Tensor:
         """The risk of the costs."""
         return self.risk(costs)

@@ -12,7 +12,7 @@ import torch
 
 from forewise.arguments import WORKING_DTYPE
 from forewise.exceptions import InvalidInputError
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.program import RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.diagnosis import diagnose
 from forewise.solvers.differentiation import Path, solve_with_gradients
@@ -43,7 +43,8 @@ class InteriorPoint(ProgramSolver):
     smoothing : float
         How far from its solution a *linear* program is differentiated: the relative gap of the
         point of the central path that gives the gradient. 0 takes the exact solution's, which
-        says little where the solution is a corner. Decisions are exact either way.
+        says little where the solution is a corner. Decisions are exact either way. A corner does
+        move with its right-hand sides: where no other data have gradients, they are exact.
     """
 
     tolerance: float = 1e-9
@@ -96,8 +97,8 @@ class InteriorPoint(ProgramSolver):
 
     def _gradient_targets(self, program: ScenarioProgram) -> np.ndarray | None:
         """Where on its central path each context is differentiated; None for the solutions."""
-        blocks = program.blocks().values()
-        if not (torch.is_grad_enabled() and any(block.requires_grad for block in blocks)):
+        wanted = {name for name, block in program.blocks().items() if block.requires_grad}
+        if not (torch.is_grad_enabled() and wanted) or wanted <= RIGHT_SIDES:
             return None
         curved = program.P.detach().flatten(1).any(1) | program.D.detach().flatten(1).any(1)
         targets = torch.where(curved, 0.0, self.smoothing).to(WORKING_DTYPE)
