@@ -14,7 +14,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import check_n_scenarios
-from forewise.predictors.heads import GaussianHead, Head, MixtureHead
+from forewise.predictors.heads import NOISE_BOUNDS, GaussianHead, Head, MixtureHead
 from forewise.predictors.network import Network
 from forewise.predictors.networked import NetworkPredictor
 from forewise.predictors.parameter_checks import require_positive
@@ -102,6 +102,8 @@ class BayesianPredictor(_BayesianNetworkPredictor):
     initial_std : float
         Standard deviation of every weight when training starts. Small ones let the means find
         their place first; the paper's is 0.011.
+    noise_bounds : tuple of two floats
+        Smallest and largest standard deviation of the noise, in units of the outcome's own.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -113,6 +115,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         kl_weight: float = 0.01,
         prior_std: float = 1.0,
         initial_std: float = 1e-3,
+        noise_bounds: tuple[float, float] = NOISE_BOUNDS,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -121,11 +124,21 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         self.kl_weight = kl_weight
         self.prior_std = prior_std
         self.initial_std = initial_std
+        self.noise_bounds = noise_bounds
         self.training = training
         self.random_state = random_state
 
     def _head(self, n_outcomes: int) -> Head:
-        return GaussianHead(n_outcomes)
+        return GaussianHead(n_outcomes, self.noise_bounds)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        bounds = self.noise_bounds
+        if len(bounds) != 2 or not 0 < bounds[0] < bounds[1] < math.inf:
+            raise InvalidInputError(
+                "noise_bounds must be two positive numbers, the smaller one first, but is "
+                f"{bounds!r}"
+            )
 
 
 class MixturePredictor(_BayesianNetworkPredictor):

@@ -14,9 +14,10 @@ import torch
 from torch.nn.functional import softplus
 
 _LOG_2PI = math.log(2 * math.pi)
-#: Smallest log-variance, in standardised units: where the outcome has no noise at all, the
-#: likelihood would otherwise have no end.
-_FLOOR = -10.0
+#: Smallest and largest standard deviation of the noise, in units of the outcome's own. Where the
+#: outcome has no noise at all the likelihood would have no end; and where a decision depends on
+#: the shape of a distribution alone, learning from its cost would let the size drift away.
+NOISE_BOUNDS = (0.0067, 50.0)
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,11 @@ class PointHead(Head):
         return outputs, torch.zeros_like(outputs)
 
 
+@dataclass(frozen=True)
 class GaussianHead(Head):
     """A mean and a log-variance per outcome."""
+
+    noise_bounds: tuple[float, float] = NOISE_BOUNDS
 
     @property
     def width(self) -> int:
@@ -82,7 +86,7 @@ class GaussianHead(Head):
 
     def _split(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         mean, raw = outputs.split(self.n_outcomes, dim=-1)
-        return mean, _bounded(raw)
+        return mean, _bounded(raw, self.noise_bounds)
 
     def scenarios(
         self, outputs: torch.Tensor, noise: torch.Tensor
@@ -127,7 +131,7 @@ class MixtureHead(Head):
         offsets = torch.linspace(-1, 1, self.n_components).to(outputs)[:, None]
         return (
             mean.reshape(shape) + offsets,
-            _bounded(raw.reshape(shape)),
+            _bounded(raw.reshape(shape), NOISE_BOUNDS),
             logits.log_softmax(-1),
         )
 
@@ -164,9 +168,10 @@ class MixtureHead(Head):
         return centre, second - centre.square()
 
 
-def _bounded(raw: torch.Tensor) -> torch.Tensor:
-    """Log-variance that cannot fall below the floor, and is what it was far above it."""
-    return softplus(raw - _FLOOR) + _FLOOR
+def _bounded(raw: torch.Tensor, stds: tuple[float, float]) -> torch.Tensor:
+    """Log-variance between bounds, and what it was where it is far from them."""
+    low, high = (2 * math.log(std) for std in stds)
+    return high - softplus(high - (softplus(raw - low) + low))
 
 
 def _repeated(outputs: torch.Tensor, count: int) -> torch.Tensor:
