@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.compiling import compiled, inlined
 from forewise.solvers.kernels.points import Points
 from forewise.solvers.kernels.views import look
 from forewise.solvers.kernels.workspace import ProgramArrays
@@ -124,7 +124,7 @@ def _weigh_scenarios(
     return sums
 
 
-@compiled
+@inlined
 def _weigh_row(
     in_z: Array,
     in_u: Array,
@@ -159,13 +159,13 @@ def _weigh_row(
     return _Sums(violation, wrong, shadow, logs, number)
 
 
-@compiled
+@inlined
 def _part(block: Array, index: int) -> int:
     """Where a context (or scenario) finds its part of a possibly shared block."""
     return index if block.shape[0] > 1 else 0
 
 
-@compiled
+@inlined
 def _row(block: Array, j: int, i: int) -> Array:
     """block[j, i], without counting that it is looked at."""
     rows, columns = block.shape[1:]
