@@ -14,6 +14,9 @@ _OPTIONS: dict[str, Any] = {
     "cache": True,
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "error_model": "numpy",
+    # Memory that nobody allocates need not be counted, and counting took as long as a solve's
+    # smallest loops.
+    "_nrt": False,
 }
 
 
@@ -21,7 +24,7 @@ def compiled(kernel: Kernel) -> Kernel:
     """Compile a kernel, keep the machine code on disk, and release the interpreter's lock.
 
     Sums may be reordered, so that they use vector instructions; NaN and infinity keep their
-    meaning.
+    meaning. It cannot allocate.
     """
     decorated: Kernel = numba.njit(**_OPTIONS)(kernel)
     return decorated
@@ -30,4 +33,16 @@ def compiled(kernel: Kernel) -> Kernel:
 def inlined(kernel: Kernel) -> Kernel:
     """Compile a kernel into its callers: for those whose arguments cost more than their work."""
     decorated: Kernel = numba.njit(**_OPTIONS, forceinline=True)(kernel)
+    return decorated
+
+
+def view(kernel: Kernel) -> Kernel:
+    """Write a kernel that returns a view of memory into its callers: only they can know whose."""
+    decorated: Kernel = numba.njit(**_OPTIONS | {"_nrt": True}, inline="always")(kernel)
+    return decorated
+
+
+def allocating(kernel: Kernel) -> Kernel:
+    """Compile a kernel that makes arrays, outside of the loops that matter."""
+    decorated: Kernel = numba.njit(**_OPTIONS | {"_nrt": True})(kernel)
     return decorated
