@@ -89,13 +89,14 @@ class ScenarioProgram:
             if block is not None
         }
         sizes = _sizes(given, tuple(weights.shape))
+        for name in ("P", "D"):
+            if name in given:
+                _require_symmetric(name, given[name])
         for name in BLOCKS:
             if name not in given:
                 shape = [1, 1] if name in RECOURSE else [1]
                 shape += [sizes[letter] for letter in BLOCKS[name]]
                 given[name] = torch.zeros(shape, dtype=WORKING_DTYPE, device=weights.device)
-        for name in ("P", "D"):
-            _require_symmetric(name, given[name])
         self._fill({"weights": weights, **given})
 
     def _fill(self, tensors: dict[str, torch.Tensor]) -> None:

@@ -103,8 +103,9 @@ def _require_known(on_failure: str) -> None:
 def valid_contexts(program: ScenarioProgram) -> torch.Tensor:
     """Mask of the contexts whose data are all finite, ``(n_contexts,)``."""
     valid = torch.ones(program.n_contexts, dtype=torch.bool, device=program.weights.device)
-    for block in program.blocks().values():
-        # A sum is finite only if its terms are, and much faster than looking at each of them.
-        if not block.detach().sum().isfinite():
-            valid &= block.detach().isfinite().reshape(block.shape[0], -1).all(1)
+    blocks = [block.detach() for block in program.blocks().values() if block.numel()]
+    # A sum is finite only if its terms are, and much faster than looking at each of them.
+    if not torch.stack([block.sum() for block in blocks]).sum().isfinite():
+        for block in blocks:
+            valid &= block.isfinite().reshape(block.shape[0], -1).all(1)
     return valid

@@ -114,7 +114,7 @@ class InteriorPoint(ProgramSolver):
             targets = np.zeros(program.n_contexts)
         arrays = as_arrays(program)
         path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
-        return path, polish_inaccurate(program, path)
+        return path, polish_inaccurate(program, arrays, path)
 
 
 def _assemble(
@@ -128,12 +128,12 @@ def _assemble(
     certificates: dict[int, Certificate],
 ) -> Solution:
     """Make a solution of it, with NaN and no gradient where a context is not optimal."""
-    optimal = torch.tensor([s is Status.OPTIMAL for s in status], device=z.device)
+    optimal = [s is Status.OPTIMAL for s in status]
 
     def only_optimal(values: torch.Tensor) -> torch.Tensor:
-        if bool(optimal.all()):
+        if all(optimal):
             return values
-        mask = optimal.reshape(-1, *(1,) * (values.ndim - 1))
+        mask = torch.tensor(optimal, device=z.device).reshape(-1, *(1,) * (values.ndim - 1))
         return torch.where(mask, values, torch.nan)
 
     z, u = only_optimal(z), only_optimal(u)

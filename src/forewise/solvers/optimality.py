@@ -15,8 +15,10 @@ import torch
 from forewise.problems.program import ScenarioProgram
 from forewise.solvers.kernels.evidence import weigh
 from forewise.solvers.kernels.points import Points
-from forewise.solvers.kernels.workspace import as_arrays
+from forewise.solvers.kernels.workspace import ProgramArrays, as_arrays
 from forewise.solvers.solution import Duals
+
+Array = np.ndarray
 
 #: A context is optimal only if all its relative residuals are at most this.
 ACCEPTED = 1e-8
@@ -54,47 +56,40 @@ def residuals(
     program: ScenarioProgram, z: torch.Tensor, u: torch.Tensor, duals: Duals
 ) -> Residuals:
     """Recompute the optimality conditions of a batch."""
-    found = evidence(program, z, u, duals)
-    reach, steepness = _natural_sizes(program, found.length)
-    size, cost_size = torch.maximum(reach, found.size), torch.maximum(steepness, found.cost_size)
-    scale = (0.5 * found.curved + found.linear).abs()
-    scale = torch.maximum(scale, 0.1 * cost_size * size)
-    return Residuals(
-        primal=found.violation / size,
-        dual=found.slope / cost_size,
-        gap=(found.curved + found.linear + found.shadow).abs() / scale,
-    )
+    return residuals_of_points(as_arrays(program), _as_points(z, u, duals), z.device)
 
 
-def _natural_sizes(
-    program: ScenarioProgram, length: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def residuals_of_points(p: ProgramArrays, points: Points, device: torch.device) -> Residuals:
+    """`residuals` of points that are arrays, as solving leaves them."""
+    found = weigh(p, points)
+    reach, steepness = _natural_sizes(p, found.length)
+    size, cost_size = np.maximum(reach, found.size), np.maximum(steepness, found.cost_size)
+    scale = np.abs(0.5 * found.curved + found.linear)
+    scale = np.maximum(scale, 0.1 * cost_size * size)
+    primal, dual = found.violation / size, found.slope / cost_size
+    gap = np.abs(found.curved + found.linear + found.shadow) / scale
+    return Residuals(*(torch.from_numpy(part).to(device) for part in (primal, dual, gap)))
+
+
+def _natural_sizes(p: ProgramArrays, length: Array) -> tuple[Array, Array]:
     """How long a solution and how steep a cost is to be expected from the data, both positive.
 
     The length is that of the rows; where all of them pass through the origin, it is where the
     quadratic cost outweighs the linear one. A cost without a linear part is as steep as its
     quadratic part there. Both are needed where the solution itself is 0 and tells no size.
     """
-    linear = torch.maximum(largest(program.q), largest(program.d)).expand_as(length)
-    if bool((length > 0).all()) and bool((linear > 0).all()):
+    linear = np.maximum(_largest(p.q), _largest(p.d))
+    if (length > 0).all() and (linear > 0).all():
         return length, linear
-    curvature = torch.maximum(largest(program.P), largest(program.D)).expand_as(length)
-    bend = torch.where(curvature > 0, linear / _or_one(curvature), 0.0)
-    reach = _or_one(torch.where(length > 0, length, bend))
-    return reach, _or_one(torch.where(linear > 0, linear, curvature * reach))
+    curvature = np.maximum(_largest(p.P), _largest(p.D))
+    bend = np.where(curvature > 0, linear / _or_one(curvature), 0.0)
+    reach = _or_one(np.where(length > 0, length, bend))
+    return reach, _or_one(np.where(linear > 0, linear, curvature * reach))
 
 
 def evidence(program: ScenarioProgram, z: torch.Tensor, u: torch.Tensor, duals: Duals) -> Evidence:
     """What the optimality conditions say of points and multipliers of all contexts."""
-    points = Points(
-        z=_as_array(z),
-        u=_as_array(u),
-        first=_as_array(duals.inequality),
-        scenario=_as_array(duals.scenario_inequality),
-        nu=_as_array(duals.equality),
-        nus=_as_array(duals.scenario_equality),
-    )
-    found = weigh(as_arrays(program), points)
+    found = weigh(as_arrays(program), _as_points(z, u, duals))
     return Evidence(*(torch.from_numpy(part).to(z.device) for part in found))
 
 
@@ -122,14 +117,30 @@ def largest(values: torch.Tensor) -> torch.Tensor:
     return flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(flat.shape[0])
 
 
-def _or_one(size: torch.Tensor) -> torch.Tensor:
+def _largest(values: Array) -> Array:
+    """`largest` of arrays."""
+    return np.abs(values.reshape(len(values), -1)).max(1, initial=0.0)
+
+
+def _or_one(size: Array) -> Array:
     """What to divide by: a size, or 1 where there is none (a program without costs, say)."""
-    return torch.where(size > 0, size, 1.0)
+    return np.where(size > 0, size, 1.0)
 
 
 def _row_maximum(block: torch.Tensor) -> torch.Tensor:
     block = block.detach()
     return block.abs().amax(-1) if block.shape[-1] else block.new_zeros(block.shape[:-1])
+
+
+def _as_points(z: torch.Tensor, u: torch.Tensor, duals: Duals) -> Points:
+    return Points(
+        z=_as_array(z),
+        u=_as_array(u),
+        first=_as_array(duals.inequality),
+        scenario=_as_array(duals.scenario_inequality),
+        nu=_as_array(duals.equality),
+        nus=_as_array(duals.scenario_equality),
+    )
 
 
 def _as_array(values: torch.Tensor) -> np.ndarray:

@@ -8,7 +8,7 @@ system left is taken. Rows that turn out wrong change sides, and the system is s
 It is dense and slow, for one context in some thousands. A correction is kept only where the
 residuals recomputed from the raw data accept it.
 
-May import: problems, `solution`, `optimality`, `extensive`, `differentiation` for `Path`,
+May import: problems, `optimality`, `extensive`, `differentiation` for `Path`,
 `kernels`.
 """
 
@@ -25,8 +25,8 @@ from forewise.solvers.extensive import ExtensiveForm, extensive_form
 from forewise.solvers.kernels.batch import PathEnds
 from forewise.solvers.kernels.path import STALLED
 from forewise.solvers.kernels.points import Points
-from forewise.solvers.optimality import ACCEPTED, Residuals, residuals
-from forewise.solvers.solution import Duals
+from forewise.solvers.kernels.workspace import ProgramArrays, as_arrays
+from forewise.solvers.optimality import ACCEPTED, Residuals, residuals_of_points
 
 Array = np.ndarray
 
@@ -46,9 +46,10 @@ class _Point(NamedTuple):
 
 
 @torch.no_grad()
-def polish_inaccurate(program: ScenarioProgram, path: Path) -> Residuals:
+def polish_inaccurate(program: ScenarioProgram, arrays: ProgramArrays, path: Path) -> Residuals:
     """Correct, in place, the solutions that are nearly accurate; returns all residuals."""
-    found = _residuals(program, path.solutions.points)
+    device = program.weights.device
+    found = residuals_of_points(arrays, path.solutions.points, device)
     for i in (found.worst > ACCEPTED).nonzero().flatten().tolist():
         if path.ended[i] > STALLED or not found.worst[i] <= _NEAR:
             continue
@@ -60,18 +61,13 @@ def polish_inaccurate(program: ScenarioProgram, path: Path) -> Residuals:
             type(path.solutions.slack)(*(part[i : i + 1].copy() for part in path.solutions.slack)),
         )
         _unload(form, _corrected(form, _load(form, ends.points)), ends)
-        better = _residuals(program.take(torch.tensor([i])), ends.points)
+        alone = as_arrays(program.take(torch.tensor([i])))
+        better = residuals_of_points(alone, ends.points, device)
         if float(better.worst) <= ACCEPTED:
             for name in ("primal", "dual", "gap"):
                 getattr(found, name)[i] = getattr(better, name)[0]
             _put(path, i, ends)
     return found
-
-
-def _residuals(program: ScenarioProgram, points: Points) -> Residuals:
-    device = program.weights.device
-    z, u, first, scenario, nu, nus = (torch.from_numpy(part).to(device) for part in points)
-    return residuals(program, z, u, Duals(first, nu, scenario, nus))
 
 
 def _corrected(form: ExtensiveForm, point: _Point) -> _Point:

@@ -18,6 +18,8 @@ def screen(program: ScenarioProgram) -> list[Status | None]:
     convex = torch.ones_like(valid)
     for block in (program.P, program.D):
         convex &= _positive_semidefinite(block.detach())
+    if bool((valid & convex).all()):
+        return [None] * program.n_contexts
     return [
         Status.INVALID if not ok else None if curved_up else Status.NONCONVEX
         for ok, curved_up in zip(valid.tolist(), convex.tolist(), strict=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.compiling import compiled, view
 from forewise.solvers.kernels.views import look
 
 Array = np.ndarray
@@ -127,10 +127,15 @@ def add_transposed_times_within(out: Array, A: Array, span: Array, x: Array) -> 
 def add_gram_within(S: Array, A: Array, span: Array, weight: Array) -> None:
     """Lower triangle of S := S + A' diag(weight) A, with A's rows zero outside their spans."""
     for i in range(A.shape[0]):
-        for a in range(span[i, 0], span[i, 1]):
-            scaled = weight[i] * A[i, a]
-            for c in range(span[i, 0], a + 1):
-                S[a, c] += scaled * A[i, c]
+        first, end = span[i, 0], span[i, 1]
+        if end - first == 1:
+            # Bounds on variables are most rows: two loops of one turn would take longer.
+            S[first, first] += weight[i] * A[i, first] * A[i, first]
+        else:
+            for a in range(first, end):
+                scaled = weight[i] * A[i, a]
+                for c in range(first, a + 1):
+                    S[a, c] += scaled * A[i, c]
 
 
 @compiled
@@ -353,7 +358,7 @@ def add_lower_products(S: Array, X: Array, Y: Array) -> None:
             S[a, c] += total
 
 
-@compiled
+@view
 def flattened(values: Array) -> Array:
     """A contiguous array as a vector; `reshape` would take longer than the loops it is for."""
     return look(values, 0, (values.size,))

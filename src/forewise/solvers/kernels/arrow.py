@@ -120,18 +120,18 @@ def solve(w: Work, s: Sizes, right: int, right_rows: int, out: int, out_Ax: int)
     """
     rows, theta = vector(w, out + ROWS, s.rows), vector(w, at.THETA, s.rows)
     given = vector(w, right_rows, s.rows)
-    for a in range(s.rows):
+    for a in range(s.g if w.diagonal else s.rows):
         rows[a] = theta[a] * given[a]
     z, u = vector(w, out + Z, s.n), matrix(w, out + U, s.k, s.M)
     copy(z, vector(w, right + Z, s.n), 1.0)
     copy(u, matrix(w, right + U, s.k, s.M), 1.0)
     G = matrix(w, at.G, s.g, s.n)
     add_transposed_times_within(z, G, spans(w, at.SPAN_G, s.g), rows)
-    add_recourse_columns(w, s, scenario_rows(w, s, out + ROWS, s.r), u)
     T, Tz = coupling_block(w, s), matrix(w, at.TZ, s.t, s.M)
     if w.diagonal:
-        reduce_diagonal(w, s, out)
+        reduce_diagonal(w, s, right_rows, out)
     else:
+        add_recourse_columns(w, s, scenario_rows(w, s, out + ROWS, s.r), u)
         copy(Tz, scenario_rows(w, s, out + ROWS, s.t), 1.0)
         reduce_dense(w, s, right, out)
     add_first_stage_columns(z, T, Tz, 1.0)
@@ -140,15 +140,16 @@ def solve(w: Work, s: Sizes, right: int, right_rows: int, out: int, out_Ax: int)
 
     fill(Tz, 0.0)
     add_first_stage_times(Tz, T, z, 1.0)
+    Ax = vector(w, out_Ax, s.rows)
     if w.diagonal:
-        restore_diagonal(w, s, out)
+        fill(vector(w, out_Ax, s.g), 0.0)
+        restore_diagonal(w, s, out, out_Ax)
     else:
         restore_dense(w, s, out)
-    Ax = vector(w, out_Ax, s.rows)
-    fill(Ax, 0.0)
+        fill(Ax, 0.0)
+        copy(scenario_rows(w, s, out_Ax, s.t), Tz, 1.0)
+        add_recourse_rows(w, s, u, scenario_rows(w, s, out_Ax, s.r))
     add_times_within(vector(w, out_Ax, s.g), G, spans(w, at.SPAN_G, s.g), z)
-    copy(scenario_rows(w, s, out_Ax, s.t), Tz, 1.0)
-    add_recourse_rows(w, s, u, scenario_rows(w, s, out_Ax, s.r))
     for a in range(s.rows):
         rows[a] = theta[a] * Ax[a] - rows[a]
 

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from forewise.solvers.kernels import workspace as at
+from forewise.solvers.kernels.algebra import copy
 from forewise.solvers.kernels.arrow import factor, refine, solve
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.compiling import allocating, compiled
 from forewise.solvers.kernels.loading import load
 from forewise.solvers.kernels.path import find_centre, solve_context
 from forewise.solvers.kernels.points import Points
@@ -136,9 +137,9 @@ def _unload_point(
     w: Work, s: Sizes, b: int, kept: Array, point: int, length: float, cost: float, out: Points
 ) -> None:
     """Write a point of the scaled program to the batch, in the user's units."""
-    out.z[b] = length * vector(w, point + Z, s.n)
-    out.nu[b] = cost * vector(w, point + NU, s.e)
-    out.first[b] = cost * vector(w, point + ROWS, s.g)
+    copy(out.z[b], vector(w, point + Z, s.n), length)
+    copy(out.nu[b], vector(w, point + NU, s.e), cost)
+    copy(out.first[b], vector(w, point + ROWS, s.g), cost)
     _unload(matrix(w, point + U, s.k, s.M), kept, length, out.u[b])
     _unload(matrix(w, point + NUS, s.s, s.M), kept, cost, out.nus[b])
     _unload(scenario_rows(w, s, point + ROWS, s.r), kept, cost, out.scenario[b])
@@ -149,11 +150,11 @@ def _unload_end(
     w: Work, s: Sizes, b: int, kept: Array, length: float, cost: float, out: PathEnds
 ) -> None:
     _unload_point(w, s, b, kept, at.POINT, length, cost, out.points)
-    out.slack.first[b] = length * vector(w, at.SLACK, s.g)
+    copy(out.slack.first[b], vector(w, at.SLACK, s.g), length)
     _unload(scenario_rows(w, s, at.SLACK, s.r), kept, length, out.slack.scenario[b])
 
 
-@compiled
+@allocating
 def _follow_range(
     p: ProgramArrays,
     w: Work,
@@ -187,7 +188,7 @@ def _load_rows(source: Rows, b: int, kept: Array, first: Array, scenario: Array)
             scenario[a, m] = source.scenario[b, kept[m], a]
 
 
-@compiled
+@allocating
 def _adjoint_range(
     p: ProgramArrays,
     w: Work,
@@ -205,8 +206,8 @@ def _adjoint_range(
         s, units = load(p, w, b)
         # In the scaled program slack/λ and the x-part change their units, the rest does not.
         ratio = units.length / units.cost
-        vector(w, at.RIGHT + Z, s.n)[:] = ratio * right.z[b]
-        vector(w, at.RIGHT + NU, s.e)[:] = right.nu[b]
+        copy(vector(w, at.RIGHT + Z, s.n), right.z[b], ratio)
+        copy(vector(w, at.RIGHT + NU, s.e), right.nu[b], 1.0)
         u, nus = matrix(w, at.RIGHT + U, s.k, s.M), matrix(w, at.RIGHT + NUS, s.s, s.M)
         for m in range(s.M):
             for v in range(s.k):
@@ -224,7 +225,7 @@ def _adjoint_range(
         slack, dual = vector(w, at.SLACK, s.rows), vector(w, at.POINT + ROWS, s.rows)
         inverse_theta, unit = vector(w, at.INVERSE_THETA, s.rows), vector(w, at.UNIT, s.rows)
         for a in range(s.rows):
-            inverse_theta[a] = max(slack[a] / dual[a] / ratio, _ACTIVE * unit[a])
+            inverse_theta[a] = max(slack[a] / (dual[a] * ratio), _ACTIVE * unit[a])
         factor(w, s)
         solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
         for _ in range(_ADJOINT_REFINEMENTS):

@@ -94,23 +94,33 @@ def eliminate_diagonal(w: Work, s: Sizes, L: Array) -> None:
 
 
 @compiled
-def reduce_diagonal(w: Work, s: Sizes, out: int) -> None:
-    """Put what the scenarios' rows ask of z into its place, through T' of `TZ`."""
+def reduce_diagonal(w: Work, s: Sizes, right_rows: int, out: int) -> None:
+    """Scale the scenarios' rows by Θ; add what they ask of u, and put what of z into `TZ`."""
     column = recourse_variables(w, s)
     u, coupling = matrix(w, out + U, s.k, s.M), matrix(w, at.COUPLING, s.t, s.M)
-    rows, Tz = scenario_rows(w, s, out + ROWS, s.t), matrix(w, at.TZ, s.t, s.M)
-    for a in range(s.t):
+    rows, Tz = scenario_rows(w, s, out + ROWS, s.r), matrix(w, at.TZ, s.t, s.M)
+    given, theta = scenario_rows(w, s, right_rows, s.r), scenario_rows(w, s, at.THETA, s.r)
+    coefficient = matrix(w, at.W, s.r, s.M)
+    # Backwards: when the one coupled row of a variable comes, its other rows have been added.
+    for a in range(s.r - 1, -1, -1):
         v = column[a]
         if v >= 0:
             for m in range(s.M):
-                Tz[a, m] = rows[a, m] - coupling[a, m] * u[v, m]
+                rows[a, m] = theta[a, m] * given[a, m]
+                u[v, m] += coefficient[a, m] * rows[a, m]
+            if a < s.t:
+                for m in range(s.M):
+                    Tz[a, m] = rows[a, m] - coupling[a, m] * u[v, m]
         else:
-            copy(Tz[a], rows[a], 1.0)
+            for m in range(s.M):
+                rows[a, m] = theta[a, m] * given[a, m]
+            if a < s.t:
+                copy(Tz[a], rows[a], 1.0)
 
 
 @compiled
-def restore_diagonal(w: Work, s: Sizes, out: int) -> None:
-    """The scenarios' u, with T z of the z that was found in `TZ`."""
+def restore_diagonal(w: Work, s: Sizes, out: int, out_Ax: int) -> None:
+    """The scenarios' u, with T z of the z that was found in `TZ`, and their rows of A x."""
     column = recourse_variables(w, s)
     u, coupling = matrix(w, out + U, s.k, s.M), matrix(w, at.COUPLING, s.t, s.M)
     inverse, Tz = matrix(w, at.H, s.k, s.M), matrix(w, at.TZ, s.t, s.M)
@@ -122,6 +132,19 @@ def restore_diagonal(w: Work, s: Sizes, out: int) -> None:
         if v >= 0:
             for m in range(s.M):
                 u[v, m] -= coupling[a, m] * Tz[a, m]
+    Ax, coefficient = scenario_rows(w, s, out_Ax, s.r), matrix(w, at.W, s.r, s.M)
+    for a in range(s.r):
+        v = column[a]
+        if v >= 0 and a < s.t:
+            for m in range(s.M):
+                Ax[a, m] = Tz[a, m] + coefficient[a, m] * u[v, m]
+        elif v >= 0:
+            for m in range(s.M):
+                Ax[a, m] = coefficient[a, m] * u[v, m]
+        elif a < s.t:
+            copy(Ax[a], Tz[a], 1.0)
+        else:
+            fill(Ax[a], 0.0)
 
 
 @compiled

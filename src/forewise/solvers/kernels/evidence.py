@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.compiling import compiled, inlined, view
 from forewise.solvers.kernels.points import Points
 from forewise.solvers.kernels.views import look
 from forewise.solvers.kernels.workspace import ProgramArrays
@@ -58,7 +58,7 @@ def _weigh_contexts(p: ProgramArrays, x: Points, found: Evidence, of_z: Array, o
         found.size[b] = max(_largest(z), _largest(look(x.u, b * x.u[b].size, (x.u[b].size,))))
         _weigh_first_cost(p, b, z, found, of_z)
         sums = _Sums(0.0, 0.0, 0.0, 0.0, 0)
-        none = np.zeros((1, 0))
+        none = look(of_z, 0, (0,))
         for G, h, multipliers, equal in (
             (p.G, p.h, x.first, False),
             (p.E, p.e, x.nu, True),
@@ -66,7 +66,7 @@ def _weigh_contexts(p: ProgramArrays, x: Points, found: Evidence, of_z: Array, o
             A, bound = G[_part(G, b)], h[_part(h, b)]
             for i in range(bound.shape[0]):
                 row = (bound[i], multipliers[b, i], equal, True)
-                sums = _weigh_row(A[i], none[0], z, none[0], row, sums, of_z, none[0])
+                sums = _weigh_row(A[i], none, z, none, row, sums, of_z, none)
         found.slope[b] = sums.wrong
         sums = _weigh_scenarios(p, b, x, found, sums, of_z, of_u)
         found.violation[b], found.shadow[b] = sums.violation, sums.shadow
@@ -96,7 +96,7 @@ def _weigh_scenarios(
     T, W, r = p.T[_part(p.T, b)], p.W[_part(p.W, b)], p.r[_part(p.r, b)]
     F, V, s = p.F[_part(p.F, b)], p.V[_part(p.V, b)], p.s[_part(p.s, b)]
     D, d = p.D[_part(p.D, b)], p.d[_part(p.d, b)]
-    z, none = x.z[b], np.zeros((1, 0))
+    z, none = x.z[b], look(of_z, 0, (0,))
     steep, wrong = 0.0, 0.0
     for j in range(x.u.shape[1]):
         u, weight = _row(x.u, b, j), p.weights[b, j]
@@ -112,7 +112,7 @@ def _weigh_scenarios(
         T_j, W_j, r_j = _part(T, j), _part(W, j), _part(r, j)
         own = _Sums(sums.violation, 0.0, sums.shadow, sums.logs, sums.number)
         for i in range(r.shape[1]):
-            coupled = _row(T, T_j, i) if i < T.shape[1] else none[0]
+            coupled = _row(T, T_j, i) if i < T.shape[1] else none
             row = (r[r_j, i], x.scenario[b, j, i], False, weight > 0.0)
             own = _weigh_row(coupled, _row(W, W_j, i), z, u, row, own, of_z, of_u)
         F_j, V_j, s_j = _part(F, j), _part(V, j), _part(s, j)
@@ -124,7 +124,7 @@ def _weigh_scenarios(
     return sums
 
 
-@compiled
+@inlined
 def _weigh_row(
     in_z: Array,
     in_u: Array,
@@ -159,13 +159,13 @@ def _weigh_row(
     return _Sums(violation, wrong, shadow, logs, number)
 
 
-@compiled
+@inlined
 def _part(block: Array, index: int) -> int:
     """Where a context (or scenario) finds its part of a possibly shared block."""
     return index if block.shape[0] > 1 else 0
 
 
-@compiled
+@view
 def _row(block: Array, j: int, i: int) -> Array:
     """block[j, i], without counting that it is looked at."""
     rows, columns = block.shape[1:]

@@ -16,7 +16,7 @@ import numpy as np
 from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.algebra import copy, fill, largest
 from forewise.solvers.kernels.arrow import DENSE_FLOOR, DIAGONAL_FLOOR
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.compiling import allocating, compiled, view
 from forewise.solvers.kernels.workspace import (
     ProgramArrays,
     Sizes,
@@ -44,7 +44,7 @@ class Units(NamedTuple):
     cost: float
 
 
-@compiled
+@view
 def part_of(block: Array, index: int) -> Array:
     """A context's (or scenario's) part of a possibly shared block."""
     return block[index if block.shape[0] > 1 else 0]
@@ -97,6 +97,16 @@ def raise_to_rows(norms: Array, block: Array) -> None:
                     norms[i, m] = max(norms[i, m], abs(block[i, c, m]))
 
 
+@compiled
+def put_row_norms(norms: Array, block: Array) -> None:
+    """norms := largest entry of each row, ``(rows,)`` and ``(rows, n)``."""
+    for i in range(block.shape[0]):
+        top = 0.0
+        for c in range(block.shape[1]):
+            top = max(top, abs(block[i, c]))
+        norms[i] = top
+
+
 class Distances(NamedTuple):
     """Distances from the origin to the boundaries of rows that do not pass through it."""
 
@@ -120,7 +130,7 @@ def add_distances(known: Distances, bound: Array, norms: Array) -> Distances:
     return Distances(logs, number, top)
 
 
-@compiled
+@allocating
 def load(p: ProgramArrays, w: Work, b: int) -> tuple[Sizes, Units]:
     """Put one context's scaled program into the workspace."""
     kept = np.flatnonzero(p.weights[b] > 0.0)
@@ -155,9 +165,9 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     put_block(part_of(p.V, b), kept, cube(w, at.V, s.s, s.k, s.M))
 
     norms = vector(w, at.NORMS, s.rows)
-    copy(norms, norms, 0.0)
-    raise_to_rows(norms[: s.g].reshape((s.g, 1)), matrix(w, at.G, s.g, s.n).reshape((s.g, s.n, 1)))
+    put_row_norms(norms, matrix(w, at.G, s.g, s.n))
     scenario = scenario_rows(w, s, at.NORMS, s.r)
+    fill(scenario, 0.0)
     raise_to_rows(scenario, T)
     W = part_of(p.W, b)
     if w.diagonal:
@@ -175,8 +185,7 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     far = add_distances(Distances(0.0, 0, 0.0), vector(w, at.BOUND, s.rows), norms)
     # Equality rows borrow scratch memory for their norms.
     equal = vector(w, at.ERROR + at.NU, s.e)
-    copy(equal, equal, 0.0)
-    raise_to_rows(equal.reshape((s.e, 1)), matrix(w, at.E, s.e, s.n).reshape((s.e, s.n, 1)))
+    put_row_norms(equal, matrix(w, at.E, s.e, s.n))
     far = add_distances(far, vector(w, at.EQUAL, s.e), equal)
     equals = matrix(w, at.ERROR + at.NUS, s.s, s.M)
     copy(equals, equals, 0.0)

@@ -37,8 +37,11 @@ class Progress(NamedTuple):
 @compiled
 def sum_of_largest(values: Array, tops: Array) -> float:
     """Σ_j of the largest absolute value in scenario j, ``(k, M)``; `tops` is scratch ``(M,)``."""
-    fill(tops, 0.0)
-    for v in range(values.shape[0]):
+    if values.shape[0] == 0:
+        return 0.0
+    for m in range(values.shape[1]):
+        tops[m] = abs(values[0, m])
+    for v in range(1, values.shape[0]):
         for m in range(values.shape[1]):
             size = abs(values[v, m])
             tops[m] = tops[m] if size <= tops[m] else size

@@ -41,7 +41,7 @@ def solve_context(
 ) -> tuple[int, int]:
     """Follow the path from its start to the solution, twice if need be.
 
-    The point where μ falls below `target` is put aside for `find_centre`.
+    The point where μ falls below twice the `target` is put aside for `find_centre`.
 
     Where more rows are active than there are variables, the floor freezes their multipliers.
     Where the start lies too close to the boundary, steps are short. Both are started again
@@ -88,7 +88,7 @@ def follow(
 
     With a positive `target` it ends at the point where slack·λ = ω·target exactly, else at the
     solution. `tolerance` is that of the residuals and the relative gap. The first point whose μ
-    is not above `early` is put aside.
+    is not above twice `early` is put aside: the next one may be off the centre by far.
     """
     curved = largest(matrix(w, at.P, s.n, s.n))
     curved = max(curved, largest(vector(w, at.D, s.k * s.M * (1 if w.diagonal else s.k))))
@@ -107,7 +107,7 @@ def follow(
             return DUAL_RAY, iteration
         if now.size > _DIVERGING and is_primal_ray(w, s):
             return PRIMAL_RAY, iteration
-        if now.mu <= early:
+        if now.mu <= 2.0 * early:
             copy_point(w, s, at.POINT, at.SLACK, at.EARLY, at.EARLY_SLACK)
             early = 0.0
         worst = max(residual, now.gap)
@@ -120,7 +120,7 @@ def follow(
             copy_point(w, s, at.POINT, at.SLACK, at.BEST, at.BEST_SLACK)
         if waited >= (_PATIENCE if best > ACCEPTED_MERIT else 2) or not np.isfinite(worst):
             break
-        take_step(w, s, now.mu, curved == 0.0, waited >= 2, target)
+        take_step(w, s, now, curved == 0.0, waited >= 2, target)
     if best < np.inf:
         copy_point(w, s, at.BEST, at.BEST_SLACK, at.POINT, at.SLACK)
     if early > 0.0:

@@ -7,14 +7,19 @@ import numpy as np
 from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.algebra import TINY, add, copy
 from forewise.solvers.kernels.arrow import factor, refine, solve
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.compiling import compiled, view
+from forewise.solvers.kernels.measuring import Progress
 from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, vector
 
 Array = np.ndarray
 
-_STEP_FRACTIONS = (0.995, 0.9995)  # of the way to the boundary, far from the solution and near
+# Of the way to the boundary: far from the solution, near it, and near that of a linear program,
+# where nothing but this fraction limits how fast the gap falls.
+_FAR_FRACTION, _NEAR_FRACTION, _LINEAR_FRACTION = 0.995, 0.9995, 0.9999999
 _SHORT_STEP = 0.1  # below which a step is taken back and the point recentred
 _CAREFUL_CENTRING = 0.2  # what a step leaves of μ after two that brought nothing
+_NEARLY_CENTRED = 0.1  # relative deviation from the centre below which steps to it are full ones
+_EXACTLY_CENTRED = 1e-12  # expected deviation after which such a step is not corrected again
 _RECENTRING = 0.8  # what recentring leaves of μ and the residuals
 # How often a step is refined, with diagonal and with dense recourse: before any row's Θ⁻¹ is
 # nearly that of an active row, in units of the row, and from then on.
@@ -80,7 +85,7 @@ def correct(w: Work, s: Sizes, mu: float, centring: float, aim: float, second_or
 
 
 @compiled
-def corrector_steps(w: Work, s: Sizes, mu: float, near: bool) -> tuple[float, float]:
+def corrector_steps(w: Work, s: Sizes, mu: float, linear: bool, near: bool) -> tuple[float, float]:
     """Solve for the corrector's direction; returns how far variables and multipliers may go."""
     solve(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
     far, close = _DIAGONAL_REFINEMENTS if w.diagonal else _DENSE_REFINEMENTS
@@ -88,8 +93,8 @@ def corrector_steps(w: Work, s: Sizes, mu: float, near: bool) -> tuple[float, fl
         refine(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
     change = vector(w, at.CHANGE, s.rows)
     add(change, vector(w, at.STEP_AX, s.rows), -1.0)
-    low, high = _STEP_FRACTIONS
-    fraction = min(max(low, 1.0 - mu), high)
+    longest = _LINEAR_FRACTION if linear else _NEAR_FRACTION
+    fraction = min(max(_FAR_FRACTION, 1.0 - mu), longest)
     cap = 1.0 / fraction
     inverse, inverse_dual = inverses(w, s)
     primal_step = fraction * longest_step(change, inverse, cap)
@@ -116,7 +121,7 @@ def predict(w: Work, s: Sizes) -> float:
     return min(max(reached / max(total, TINY), 0.0), 1.0) ** 3
 
 
-@compiled
+@view
 def inverses(w: Work, s: Sizes) -> tuple[Array, Array]:
     """One over the slacks, one over the multipliers."""
     return vector(w, at.INVERSE_SLACK, s.rows), vector(w, at.INVERSE_DUAL, s.rows)
@@ -140,8 +145,9 @@ def put_ratios(w: Work, s: Sizes) -> bool:
 
 
 @compiled
-def take_step(w: Work, s: Sizes, mu: float, linear: bool, careful: bool, aim: float) -> None:
+def take_step(w: Work, s: Sizes, now: Progress, linear: bool, careful: bool, aim: float) -> None:
     """One predictor–corrector step (Mehrotra's) from the point that was measured."""
+    mu = now.mu
     near = put_ratios(w, s)
     factor(w, s)
 
@@ -156,11 +162,19 @@ def take_step(w: Work, s: Sizes, mu: float, linear: bool, careful: bool, aim: fl
         centring = predict(w, s)
         # Corrector: towards the centre, minus the predictor's second-order error.
         correct(w, s, mu, centring, aim, 1.0)
-    primal_step, dual_step = corrector_steps(w, s, mu, near)
+    primal_step, dual_step = corrector_steps(w, s, mu, linear, near)
+    if mu <= 2.0 * aim and now.gap <= _NEARLY_CENTRED:
+        # Each correction with the same factor leaves about a quarter of the deviation of what
+        # there was, and together they cost less than the step that they save.
+        left = (0.25 * now.gap) ** 2
+        while left > _EXACTLY_CENTRED:
+            correct(w, s, mu, 0.0, aim, 1.0)
+            primal_step, dual_step = corrector_steps(w, s, mu, linear, near)
+            left *= 0.25 * now.gap
     if min(primal_step, dual_step) < _SHORT_STEP:
         # Off the centre, the second-order term misleads: go back towards the centre first.
         correct(w, s, mu, _RECENTRING, aim, 0.0)
-        primal_step, dual_step = corrector_steps(w, s, mu, near)
+        primal_step, dual_step = corrector_steps(w, s, mu, linear, near)
     if not linear:
         # Quadratic costs tie the multipliers to the variables: both take the shorter step.
         primal_step = dual_step = min(primal_step, dual_step)

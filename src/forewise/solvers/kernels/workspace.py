@@ -11,12 +11,14 @@ Scenarios of weight zero are left out when a context is loaded: `Sizes.M` counts
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
 from forewise.problems.program import BLOCKS, ScenarioProgram
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.compiling import view
 from forewise.solvers.kernels.views import look
 
 Array = np.ndarray
@@ -41,6 +43,8 @@ H, KAPPA, COUPLING, X, Y, ROW, SCALED, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = ran
 N_SLOTS = 92
 # The structure of the batch, in `Work.layout`.
 COLUMN, SPAN_G, SPAN_P = range(92, 95)
+
+_LINE = 8  # numbers in a line of the processor's cache; every slot begins with one
 
 
 class Sizes(NamedTuple):
@@ -108,7 +112,25 @@ def make_work(p: ProgramArrays) -> Work:
     shared_T = p.T.shape[1] == 1
     M, k, n = p.weights.shape[1], p.d.shape[-1], p.q.shape[-1]
     g, e, t, r, s = (x.shape[-1] for x in (p.h, p.e, p.T[..., 0], p.r, p.s))
-    rows = g + r * M
+    start = np.array(_slot_starts(Sizes(n, k, M, g, e, t, r, s, g + r * M), diagonal, shared_T))
+    structure = (column, _spans(p.G), _spans(p.P))
+    first = N_SLOTS + len(structure)
+    begin = first + np.cumsum([0, *(part.size for part in structure[:-1])])
+    layout = np.concatenate([start[:-1], begin, *(part.reshape(-1) for part in structure)])
+    return Work(_aligned_zeros(start[-1]), layout.astype(np.int64), diagonal, shared_T)
+
+
+def _aligned_zeros(size: int) -> Array:
+    """Zeros that begin where a line of the cache does: vectors across two lines load slower."""
+    zeros = np.zeros(size + _LINE)
+    skipped = -(zeros.ctypes.data // zeros.itemsize) % _LINE
+    return zeros[skipped : skipped + size]
+
+
+@lru_cache
+def _slot_starts(sizes: Sizes, diagonal: bool, shared_T: bool) -> tuple[int, ...]:
+    """Where each slot begins in the buffer, and where the last one ends."""
+    n, k, M, g, e, t, r, s, rows = sizes
     shapes: dict[int, tuple[int, ...]] = {}
     for point in (POINT, BEST, FIRST, EARLY, RIGHT, CORRECTED, STEP, ERROR, CORRECTION):
         parts = {Z: (n,), U: (k, M), ROWS: (rows,), NU: (e,), NUS: (s, M)}
@@ -127,13 +149,8 @@ def make_work(p: ProgramArrays) -> Work:
         **{ROW: (n, M), SCALED: (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
         **{PULL: (s, n, M), SCRATCH: (M,), FLOOR: (1,)},
     }
-    sizes = [math.prod(shapes[slot]) for slot in range(N_SLOTS)]
-    start = np.cumsum([0, *sizes])
-    structure = (column, _spans(p.G), _spans(p.P))
-    first = N_SLOTS + len(structure)
-    begin = first + np.cumsum([0, *(part.size for part in structure[:-1])])
-    layout = np.concatenate([start[:-1], begin, *(part.reshape(-1) for part in structure)])
-    return Work(np.zeros(start[-1]), layout.astype(np.int64), diagonal, shared_T)
+    lines = (math.ceil(math.prod(shapes[slot]) / _LINE) for slot in range(N_SLOTS))
+    return tuple(accumulate((_LINE * count for count in lines), initial=0))
 
 
 def _structure(p: ProgramArrays) -> tuple[bool, Array]:
@@ -157,49 +174,47 @@ def _structure(p: ProgramArrays) -> tuple[bool, Array]:
 def _spans(block: Array) -> Array:
     """The columns outside which each row of ``(B | 1, rows, columns)`` is zero in all contexts."""
     pattern = (block != 0).any(0)
-    columns = np.arange(pattern.shape[1])
-    first = np.where(pattern, columns, pattern.shape[1]).min(1, initial=pattern.shape[1])
-    end = np.where(pattern, columns + 1, 0).max(1, initial=0)
-    return np.stack([np.minimum(first, end), end], axis=1).astype(np.int64)
+    first, last = pattern.argmax(1), pattern.shape[1] - pattern[:, ::-1].argmax(1)
+    return np.stack([first, np.where(pattern.any(1), last, first)], axis=1).astype(np.int64)
 
 
-@compiled
+@view
 def vector(w: Work, slot: int, a: int) -> Array:
     """A slot as a vector."""
     return look(w.buffer, w.layout[slot], (a,))
 
 
-@compiled
+@view
 def matrix(w: Work, slot: int, a: int, b: int) -> Array:
     """A slot as a matrix."""
     return look(w.buffer, w.layout[slot], (a, b))
 
 
-@compiled
+@view
 def cube(w: Work, slot: int, a: int, b: int, c: int) -> Array:
     """A slot as a block of all scenarios."""
     return look(w.buffer, w.layout[slot], (a, b, c))
 
 
-@compiled
+@view
 def recourse_variables(w: Work, s: Sizes) -> Array:
     """The recourse variable of each scenario row, −1 if it has none, ``(r,)``."""
     return look(w.layout, w.layout[COLUMN], (s.r,))
 
 
-@compiled
+@view
 def spans(w: Work, slot: int, rows: int) -> Array:
     """The spans of the rows of G or P, ``(rows, 2)``."""
     return look(w.layout, w.layout[slot], (rows, 2))
 
 
-@compiled
+@view
 def scenario_rows(w: Work, s: Sizes, slot: int, count: int) -> Array:
     """The first `count` scenario rows of a flat vector of rows, ``(count, M)``."""
     return look(w.buffer, w.layout[slot] + s.g, (count, s.M))
 
 
-@compiled
+@view
 def coupling_block(w: Work, s: Sizes) -> Array:
     """T, ``(t, n, M)`` or, if the scenarios share it, ``(t, n, 1)``."""
     return cube(w, T, s.t, s.n, 1 if w.shared_T else s.M)
