@@ -1,6 +1,6 @@
 """A day-ahead schedule of 48 half-hours, with ramp limits, and a battery that helps on the day.
 
-The battery is recourse: its power is chosen when the load is seen. Demand of Victoria is taken
+The battery is recourse: its power is chosen when the load is seen. The demand of Victoria is taken
 where its file is (`forewise data list` says where it is sought); otherwise a load is made up. Run
 it with ``python examples/03_day_ahead_schedule.py``; it draws ``03_day_ahead_schedule.png``.
 """
@@ -8,8 +8,8 @@ it with ``python examples/03_day_ahead_schedule.py``; it draws ``03_day_ahead_sc
 from pathlib import Path
 
 import cvxpy as cp
+import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.linear_model import RidgeCV
 
 import forewise as fw
 
@@ -32,46 +32,77 @@ def problem() -> fw.CvxpyProblem:
         stored >= 0,
         stored <= ENERGY,
     ]
-    return fw.CvxpyProblem(
-        cp.Minimize(imbalance + 0.1 * cp.sum(schedule)), rows, decision=schedule, outcome=load
-    )
+    return fw.CvxpyProblem(cp.Minimize(imbalance), rows, decision=schedule, outcome=load)
+
+
+def loads() -> np.ndarray:
+    """Days of 48 loads in GW: Victoria's where there, made up elsewhere."""
+    try:
+        return fw.datasets.victoria().demand.to_numpy() / 1000
+    except fw.MissingDataError:
+        print("the demand of Victoria is not here; a load is made up")
+        return made_up_loads(700, seed=0)
 
 
 def made_up_loads(n: int, seed: int) -> np.ndarray:
-    """Days of a load in GW: a double hump, a level that drifts, noise that lasts."""
+    """A double hump, a level that drifts, noise that lasts."""
     random = np.random.default_rng(seed)
     hour = np.arange(HALF_HOURS) / 2
     humps = np.exp(-(((hour - 8.5) / 3) ** 2)) + 1.3 * np.exp(-(((hour - 18) / 3.5) ** 2))
-    level, loads = 0.0, []
+    level, days = 0.0, []
     for day in range(n):
         level = 0.8 * level + 0.25 * random.normal()
         noise = np.cumsum(random.normal(size=HALF_HOURS)) * 0.04
-        loads.append(4 + level + (1 if day % 7 < 5 else 0.5) * humps + noise)
-    return np.array(loads)
+        days.append(4 + level + (1 if day % 7 < 5 else 0.5) * humps + noise)
+    return np.array(days)
 
 
-def contexts(loads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Yesterday's load, that of a week ago and the weekday, for each day from the eighth on."""
-    weekday = np.eye(7)[np.arange(len(loads)) % 7]
-    X = np.column_stack([loads[6:-1], loads[:-7], weekday[7:]])
-    return X, loads[7:]
+def contexts(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Yesterday's load, that of a week ago, weekday and season, for each day from the eighth on."""
+    day = np.arange(len(days))
+    angle = 2 * np.pi * day / 365.25
+    calendar = np.column_stack([np.eye(7)[day % 7], np.sin(angle), np.cos(angle)])
+    return np.column_stack([days[6:-1], days[:-7], calendar[7:]]), days[7:]
 
 
-def main(folder: Path = Path(), loads: np.ndarray | None = None, n_days: int = 10) -> dict:
-    X, y = contexts(made_up_loads(500, seed=0) if loads is None else loads)
-    X_new, y_new, X, y = X[-n_days:], y[-n_days:], X[:-n_days], y[:-n_days]
-    forecast = RidgeCV(np.logspace(-2, 3, 11))
-    policies = {
-        "point forecast": fw.DecoupledLearner(problem(), fw.ResidualPredictor(forecast)),
-        "24 scenarios": fw.DecoupledLearner(problem(), fw.ResidualPredictor(forecast)),
+def main(
+    folder: Path = Path(), days: np.ndarray | None = None, n_days: int = 20, n_scenarios: int = 24
+) -> dict[str, float]:
+    X, y = contexts(loads() if days is None else days)
+    # Days of the last year, and all that came before to learn from.
+    judged = np.linspace(len(X) - 365, len(X) - 1, n_days).astype(int)
+    X_new, y_new, X, y = X[judged], y[judged], X[:-365], y[:-365]
+    learner = fw.DecoupledLearner(problem(), fw.ForestPredictor(random_state=0)).fit(X, y)
+    scenarios = learner.policy_.predictor.sample(X_new, n_scenarios, random_state=0)
+    mean = fw.Scenarios((scenarios.weights[..., None] * scenarios.values).sum(1, keepdim=True))
+    schedules = {
+        "from the mean": fw.solve(problem(), mean).decision[:, :HALF_HOURS].numpy(),
+        f"from {n_scenarios} scenarios": learner.decide(X_new, n_scenarios),
     }
-    costs, schedules = {}, {}
-    for name, learner in policies.items():
-        learner.fit(X, y)
-        schedules[name] = learner.decide(X_new, 24)
-        costs[name] = problem().cost(schedules[name], y_new).mean().item()
-        print(f"{name:>15}: mean cost of a day {costs[name]:.3f}")
+    costs = {}
+    for name, schedule in schedules.items():
+        costs[name] = problem().cost(schedule, y_new).mean().item()
+        print(f"{name:>17}: mean cost of imbalance a day {costs[name]:.3f}")
+    draw(y_new[-1], scenarios.values[-1].numpy(), {name: s[-1] for name, s in schedules.items()},
+         folder / "03_day_ahead_schedule.png")  # fmt: skip
     return costs
+
+
+def draw(load: np.ndarray, draws: np.ndarray, schedules: dict[str, np.ndarray], path: Path) -> None:
+    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    hour = np.arange(HALF_HOURS) / 2
+    axes.plot(hour, draws.T, color="0.85", lw=0.8)
+    axes.plot([], [], color="0.75", lw=0.8, label="scenarios")
+    for (name, schedule), color in zip(schedules.items(), ["#D55E00", "#0072B2"], strict=True):
+        axes.plot(hour, schedule, color=color, lw=2, label=f"schedule {name}")
+    axes.plot(hour, load, color="black", lw=1.2, ls="--", label="load that came")
+    axes.set(xlabel="hour of the day", ylabel="GW", xlim=(0, 23.5), xticks=range(0, 24, 3))
+    axes.set_title("The last of these days: too little is the dearer mistake", loc="left",
+                   fontweight="bold")  # fmt: skip
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from types import ModuleType
 import matplotlib as mpl
 import pytest
 
+import forewise as fw
+
 mpl.use("agg")
 FOLDER = Path(__file__).parents[2] / "examples"
 
@@ -38,3 +40,25 @@ def test_the_portfolio(tmp_path):
     losses = loaded("04_portfolio_with_turnover").main(tmp_path, n_weeks=15)
     assert losses["tail"] < losses["mean and tail"] < losses["mean"]
     assert (tmp_path / "04_portfolio_with_turnover.png").stat().st_size > 10_000
+
+
+def test_the_day_ahead_schedule(tmp_path):
+    example = loaded("03_day_ahead_schedule")
+    costs = example.main(tmp_path, example.made_up_loads(440, seed=0), n_days=3, n_scenarios=6)
+    assert all(0 < cost < 20 for cost in costs.values())
+    assert (tmp_path / "03_day_ahead_schedule.png").stat().st_size > 10_000
+
+
+def test_the_staff(tmp_path):
+    costs = loaded("05_staffing_with_integers").main(tmp_path, n_days=10)
+    assert all(500 < cost < 3000 for cost in costs.values())
+    assert (tmp_path / "05_staffing_with_integers.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_combined_learning_wins_with_few_scenarios(tmp_path):
+    """A C-BNN on a CvxpyProblem with recourse and given, against its decoupled twin."""
+    found = loaded("06_combined_with_few_scenarios").main(tmp_path, counts=(4,), n_seeds=5)
+    gain = fw.bootstrap_difference(found[4][:, 1], found[4][:, 0])
+    assert gain.upper < 0
+    assert (tmp_path / "06_combined_with_few_scenarios.png").stat().st_size > 10_000

@@ -169,11 +169,14 @@ def eliminate_dense(w: Work, s: Sizes, L: Array) -> None:
     fill(X, 0.0)
     for i in range(s.r):
         for a in range(s.k):
+            if not any_entry(W[i, a]):
+                continue
             for m in range(s.M):
                 scratch[m] = theta[i, m] * W[i, a, m]
             for c in range(a + 1):
-                for m in range(s.M):
-                    H[a, c, m] += scratch[m] * W[i, c, m]
+                if any_entry(W[i, c]):
+                    for m in range(s.M):
+                        H[a, c, m] += scratch[m] * W[i, c, m]
             if i < s.t:
                 add_outer(X[a], scratch, T[i])
     weight = vector(w, at.WEIGHT, s.M)
@@ -191,20 +194,34 @@ def eliminate_dense(w: Work, s: Sizes, L: Array) -> None:
             fill(scratch, 1.0)
             add_outer(row, scratch, T[i])
         for a in range(s.k):
-            for c in range(s.n):
-                for m in range(s.M):
-                    row[c, m] -= W[i, a, m] * Y[a, c, m]
+            if any_entry(W[i, a]):
+                for c in range(s.n):
+                    for m in range(s.M):
+                        row[c, m] -= W[i, a, m] * Y[a, c, m]
         scale_columns(row, theta[i], scaled)
         add_lower_products(L, scaled, row)
     for a in range(s.k):
         fill(row, 0.0)
+        bent = False
         for b in range(s.k):
-            for c in range(s.n):
-                for m in range(s.M):
-                    row[c, m] += D[a, b, m] * Y[b, c, m]
-        add_lower_products(L, row, Y[a])
+            if any_entry(D[a, b]):
+                bent = True
+                for c in range(s.n):
+                    for m in range(s.M):
+                        row[c, m] += D[a, b, m] * Y[b, c, m]
+        if bent:
+            add_lower_products(L, row, Y[a])
     if s.s:
         eliminate_equalities(w, s, L)
+
+
+@compiled
+def any_entry(x: Array) -> bool:
+    """Whether any scenario has an entry here: models of real things have few."""
+    for m in range(x.shape[0]):  # noqa: SIM110: the compiler has no generators
+        if x[m] != 0.0:
+            return True
+    return False
 
 
 @compiled
