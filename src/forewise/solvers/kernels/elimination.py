@@ -218,7 +218,7 @@ def eliminate_dense(w: Work, s: Sizes, L: Array) -> None:
 @compiled
 def any_entry(x: Array) -> bool:
     """Whether any scenario has an entry here: models of real things have few."""
-    for m in range(x.shape[0]):  # noqa: SIM110: the compiler has no generators
+    for m in range(x.shape[0]):  # noqa: SIM110 (the compiler has no generators)
         if x[m] != 0.0:
             return True
     return False
