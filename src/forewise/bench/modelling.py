@@ -212,14 +212,24 @@ def _layer_pass(lifted: written.Lifted, layer: Any, instance: Instance) -> Pass:
 
 
 def _large_problems(n: int) -> dict[str, Callable[[], fw.CvxpyProblem]]:
-    """The paper's problems with n decisions; each call writes and makes one anew."""
+    """Problems with n decisions; each call writes and makes one anew."""
     costs = {name: np.resize(values, n) for name, values in instances.NEWSVENDOR_COSTS.items()}
-    quadratic = fw.QuadraticNewsvendor(**costs, budget=instances.NEWSVENDOR_BUDGET * n / 6)
+    budget = instances.NEWSVENDOR_BUDGET * n / 6
+    full = {
+        name: np.diag(values) + 1.0 if name.endswith("quadratic") else values
+        for name, values in costs.items()
+    }
     expected = np.abs(np.random.default_rng(0).normal(0.3, 0.1, size=n))
     return {
         "nv": partial(written.newsvendor, fw.Newsvendor(shortage=100.0, excess=900.0), n),
-        "nvqp": partial(written.quadratic_newsvendor, quadratic),
+        "nvqp": partial(
+            written.quadratic_newsvendor, fw.QuadraticNewsvendor(**costs, budget=budget)
+        ),
+        "nvqp, full matrices": partial(
+            written.quadratic_newsvendor, fw.QuadraticNewsvendor(**full, budget=budget)
+        ),
         "pop": partial(written.portfolio, fw.Portfolio(expected, minimum_return=1.0)),
+        f"transport to 10 towns, {10 * n + 10} recourse variables": partial(written.transport, n),
     }
 
 

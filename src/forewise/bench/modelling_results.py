@@ -123,18 +123,21 @@ class Findings:
         """For a file."""
         *others, bars = (table.as_markdown() for table in self.tables())
         missing = [f"Not measured: {self.missing}."] if self.missing else []
-        return "\n\n".join(["# Problems written in CVXPY", self._legend(), *missing, bars, *others])
+        parts = ["# Problems written in CVXPY", self._legend(), *missing, bars, *others]
+        return "\n\n".join(parts) + "\n"
 
     def _legend(self) -> str:
         return (
             f"Medians of {self.turns} turns, {self.layer_turns} against cvxpylayers, in one run on "
             "one core. Decisions and gradients of Σ v·decision with respect to the scenarios; a "
-            "difference is relative for entries above 1 and absolute for others. Against "
-            "cvxpylayers (diffcp, Clarabel) the bars are judged on the problem as one writes it, a "
-            "parameter and a cost for each scenario in a loop; the same with all scenarios in one "
-            "array and no loop is shown below it. Building includes writing the problem, and for "
-            "forewise the lifting to the M scenarios. Construction includes the writing, too, and "
-            "no scenario is needed for it: the same problem is then lifted to any M."
+            "difference is relative for entries above 1 and absolute for others. cvxpylayers "
+            "solves with Clarabel and differentiates with diffcp's default, LSQR, which is fast "
+            "and inexact: see the differences of its gradients. The bars are judged on the problem "
+            "as one writes it, a parameter and a cost for each scenario in a loop; the same with "
+            "all scenarios in one array and no loop is shown below it. Building includes writing "
+            "the problem, and for forewise the lifting to the M scenarios. Construction includes "
+            "the writing, too, and no scenario is needed for it: the same problem is then lifted "
+            "to any M."
         )
 
     def _built_in_table(self) -> Table:

@@ -24,7 +24,7 @@ def newsvendor(problem: fw.Newsvendor, n_items: int) -> fw.CvxpyProblem:
 
 
 def quadratic_newsvendor(problem: fw.QuadraticNewsvendor) -> fw.CvxpyProblem:
-    """The quadratic newsvendor, whose quadratic terms must be diagonals."""
+    """The quadratic newsvendor."""
     cp = import_cvxpy()
     n = problem.n_items
     z, y = cp.Variable(n, nonneg=True, name="order"), cp.Parameter(n, name="demand")
@@ -39,6 +39,19 @@ def portfolio(problem: fw.Portfolio) -> fw.CvxpyProblem:
     z, y = cp.Variable(n, nonneg=True, name="holding"), cp.Parameter(n, name="return")
     rows = [problem.expected_return.numpy() @ z >= float(problem.minimum_return)]
     return fw.CvxpyProblem(cp.Minimize(cp.pos(-y @ z)), rows, decision=z, outcome=y)
+
+
+def transport(n_plants: int, n_towns: int = 10) -> fw.CvxpyProblem:
+    """Build plants, then see the towns' demands, ship, and pay for what is missing."""
+    cp = import_cvxpy()
+    price = np.random.default_rng(0).uniform(1.0, 3.0, size=(n_plants, n_towns))
+    capacity = cp.Variable(n_plants, nonneg=True, name="capacity")
+    demand = cp.Parameter(n_towns, name="demand")
+    shipped = cp.Variable((n_plants, n_towns), nonneg=True)
+    lost = cp.Variable(n_towns, nonneg=True)
+    cost = cp.sum(capacity) + cp.sum(cp.multiply(price, shipped)) + 20 * cp.sum(lost)
+    rows = [cp.sum(shipped, axis=1) <= capacity, cp.sum(shipped, axis=0) + lost == demand]
+    return fw.CvxpyProblem(cp.Minimize(cost), rows, decision=capacity, outcome=demand)
 
 
 class Lifted(NamedTuple):
@@ -64,7 +77,10 @@ def lifted_in_a_loop(problem: fw.QuadraticNewsvendor, n_scenarios: int) -> Lifte
 
 
 def lifted_at_once(problem: fw.QuadraticNewsvendor, n_scenarios: int) -> Lifted:
-    """One parameter with all scenarios and no loop: as one writes it when the loop is too slow."""
+    """One parameter with all scenarios and no loop: as one writes it when the loop is too slow.
+
+    The quadratic terms must be diagonals.
+    """
     cp = import_cvxpy()
     n = problem.n_items
     z, demand = cp.Variable(n, nonneg=True), cp.Parameter((n_scenarios, n))
@@ -82,15 +98,19 @@ def lifted_at_once(problem: fw.QuadraticNewsvendor, n_scenarios: int) -> Lifted:
 def _ordering(problem: fw.QuadraticNewsvendor, z: Any) -> Any:
     """What is paid for the order itself."""
     cp = import_cvxpy()
-    return cp.quad_form(z, np.diag(problem.quadratic)) + problem.linear.numpy() @ z
+    return cp.quad_form(z, _matrix(problem.quadratic)) + problem.linear.numpy() @ z
 
 
 def _recourse(problem: fw.QuadraticNewsvendor, short: Any, over: Any) -> Any:
     """What is paid for shortage and excess."""
     cp = import_cvxpy()
-    shortage = cp.quad_form(short, np.diag(problem.shortage_quadratic))
-    excess = cp.quad_form(over, np.diag(problem.excess_quadratic))
+    shortage = cp.quad_form(short, _matrix(problem.shortage_quadratic))
+    excess = cp.quad_form(over, _matrix(problem.excess_quadratic))
     return shortage + problem.shortage.numpy() @ short + excess + problem.excess.numpy() @ over
+
+
+def _matrix(term: torch.Tensor) -> np.ndarray:
+    return np.diag(term.numpy()) if term.ndim == 1 else term.numpy()
 
 
 def _budget(problem: fw.QuadraticNewsvendor, z: Any) -> list[Any]:

@@ -70,12 +70,15 @@ def stages_of(form: CanonicalForm) -> Stages:
     free = np.ones(n, dtype=bool)
     early = np.concatenate([form.decision, form.threshold])
     free[early] = False
-    # Variables that meet in a row or a product are known together or not at all.
-    meet = pattern[:, free].astype(np.float64)
+    # Variables that meet in a row or a product are known together or not at all: they are
+    # connected in a graph with a node for every variable and for every row.
+    meet = sp.csr_array(pattern[:, free])
     product = form.P != 0
     product[form.P_terms.row, form.P_terms.column] = True
-    graph = sp.csr_array(meet.T @ meet + product[np.ix_(free, free)])
+    both = sp.csr_array(product[np.ix_(free, free)])
+    graph = sp.block_array([[both, meet.T], [meet, None]], format="csr")
     count, label = connected_components(graph, directed=False)
+    label = label[: free.sum()]
     waits = np.bincount(label, uncertain[free], count) > 0
     columns = np.flatnonzero(free)
     recourse = columns[waits[label]]
