@@ -73,10 +73,8 @@ def stages_of(form: CanonicalForm) -> Stages:
     # Variables that meet in a row or a product are known together or not at all: they are
     # connected in a graph with a node for every variable and for every row.
     meet = sp.csr_array(pattern[:, free])
-    product = form.P != 0
-    product[form.P_terms.row, form.P_terms.column] = True
-    both = sp.csr_array(product[np.ix_(free, free)])
-    graph = sp.block_array([[both, meet.T], [meet, None]], format="csr")
+    product = form.products()[free][:, free]
+    graph = sp.block_array([[product, meet.T], [meet, None]], format="csr")
     count, label = connected_components(graph, directed=False)
     label = label[: free.sum()]
     waits = np.bincount(label, uncertain[free], count) > 0
@@ -287,7 +285,7 @@ def _submatrix(
     row, column = row_place[terms.row], column_place[terms.column]
     inside = (row >= 0) & (column >= 0)
     return AffineBlock.of(
-        whole[np.ix_(rows, columns)],
+        whole[rows].take(columns, axis=1),
         (row * len(columns) + column)[inside],
         terms.parameter[inside],
         terms.coefficient[inside],

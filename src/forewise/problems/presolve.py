@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from forewise.problems.canonical import Array, CanonicalForm, Terms
@@ -92,9 +91,7 @@ def _unmixed(form: CanonicalForm, is_decision: Array) -> Array:
     # A row with one variable besides the decision defines that variable by the decision.
     others = pattern[form.equality] & ~is_decision
     becomes_decision = is_decision | (others[others.sum(1) == 1].any(0) & form.added)
-    coupled = form.P != 0
-    coupled[form.P_terms.row, form.P_terms.column] = True
-    _, label = connected_components(sp.csr_array(coupled), directed=False)
+    _, label = connected_components(form.products(), directed=False)
     size, of_decision = np.bincount(label, minlength=n), np.bincount(label, becomes_decision, n)
     return ((of_decision == 0) | (of_decision == size))[label]
 
@@ -165,7 +162,7 @@ def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalFo
     P_terms = form.P_terms
     return replace(
         form,
-        P=form.P if columns.all() else form.P[np.ix_(columns, columns)],
+        P=form.P if columns.all() else form.P[columns].compress(columns, axis=1),
         P_terms=Terms(
             column_place[P_terms.row],
             column_place[P_terms.column],
@@ -173,7 +170,7 @@ def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalFo
             P_terms.coefficient,
         ),
         q=form.q[columns],
-        A=form.A[np.ix_(rows, columns)],
+        A=form.A[rows].compress(columns, axis=1),
         A_terms=Terms(
             row_place[A_terms.row],
             column_place[A_terms.column],
