@@ -91,12 +91,12 @@ def test_the_lifted_problem_is_the_same_problem(write):
         assert torch.allclose(theirs, ours, rtol=1e-3, atol=1e-3)
 
 
-def findings(written_seconds=1.0, loop=60.0, construction=0.05):
+def findings(written_seconds=1.0, loop=60.0, construction=0.05, share=1.0):
     pair = AgainstBuiltIn("nv", "one item", 1.0, written_seconds, None, 1e-9, 1e-7)
     times = {FOREWISE: 1.0, LOOP: loop, AT_ONCE: 20.0}
     layers = AgainstLayers("lifted", 64, times, times, times, times)
     made = [Construction(name, 100, 32, construction, {16: 0.001}) for name in ("nv", "pop")]
-    return Findings([pair], [layers], made, 5, 3, None)
+    return Findings([pair], [layers], made, 5, 3, None, share)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,11 @@ def findings(written_seconds=1.0, loop=60.0, construction=0.05):
 )
 def test_bars_are_judged(found, met):
     assert [bar.met for bar in found.bars()] == met
+
+
+def test_a_shared_core_is_told():
+    assert "this run had 50% of it" in findings(share=0.5).as_markdown()
+    assert "Other work" not in findings().as_markdown()
 
 
 def test_turns_go_round_after_a_warm_up():

@@ -5,6 +5,7 @@ May import: the public names, and its siblings.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -84,6 +85,7 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
     if missing:
         console.print(f"[yellow]not measured:[/] {escape(missing)}")
     output.mkdir(parents=True, exist_ok=True)
+    wall, cpu = time.perf_counter(), time.process_time()
     with one_core(), console.status("starting") as status:
         announce: Announce = status.update
         built_in = [
@@ -101,7 +103,15 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
             _construction(name, write, sizes, repeats, announce)
             for name, write in _large_problems(sizes.n_decisions).items()
         ]
-    found = Findings(built_in, against, constructions, repeats, min(repeats, LAYER_TURNS), missing)
+    found = Findings(
+        built_in=built_in,
+        layers=against,
+        constructions=constructions,
+        turns=repeats,
+        layer_turns=min(repeats, LAYER_TURNS),
+        missing=missing,
+        share=(time.process_time() - cpu) / (time.perf_counter() - wall),
+    )
     for table in found.tables():
         console.print(table.as_rich(), "")
     write_text(output / "cvxpy.md", found.as_markdown())

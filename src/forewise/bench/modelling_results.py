@@ -23,6 +23,8 @@ LARGEST_DIFFERENCE = 1e-6
 LEAST_SPEED_UP = 50.0
 LEAST_BUILD_SPEED_UP = 10.0
 LONGEST_CONSTRUCTION = 0.1
+# A core of which less than this share was ours is said to have been shared.
+_QUIET = 0.9
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Findings:
     turns: int
     layer_turns: int
     missing: str | None
+    #: CPU time over wall time of the whole run.
+    share: float
 
     def bars(self) -> list[Bar]:
         """What is asked for, and what came out."""
@@ -122,8 +126,13 @@ class Findings:
     def as_markdown(self) -> str:
         """For a file."""
         *others, bars = (table.as_markdown() for table in self.tables())
-        missing = [f"Not measured: {self.missing}."] if self.missing else []
-        parts = ["# Problems written in CVXPY", self._legend(), *missing, bars, *others]
+        notes = [f"Not measured: {self.missing}."] if self.missing else []
+        if self.share < _QUIET:
+            notes.append(
+                f"Other work ran on the core meanwhile: this run had {self.share:.0%} of it. Times "
+                "are longer than on a quiet machine; ratios, taken in turns, less so."
+            )
+        parts = ["# Problems written in CVXPY", self._legend(), *notes, bars, *others]
         return "\n\n".join(parts) + "\n"
 
     def _legend(self) -> str:
