@@ -87,6 +87,27 @@ def test_the_papers_problems_equal_the_built_in_ones(pair, values):
     assert ours == shapes
 
 
+@pytest.mark.parametrize("rank", [30, 5, 0])
+def test_large_matrices_of_quadratic_forms(rank):
+    root = rng(3).normal(size=(30, rank))
+    Q = root @ root.T
+    z, y = cp.Variable(30, nonneg=True, name="z"), cp.Parameter(30, name="y")
+    written = fw.CvxpyProblem(
+        cp.Minimize(cp.quad_form(z, Q) + cp.sum(cp.pos(y - z))), [], decision=z, outcome=y
+    )
+    decision, outcome = rng(4).uniform(0, 1, (2, 3, 30))
+    expected = np.einsum("ci,ij,cj->c", decision, Q, decision)
+    expected += np.maximum(outcome - decision, 0).sum(1)
+    assert np.allclose(written.cost(decision, outcome), expected)
+
+
+def test_a_large_indefinite_matrix_is_refused():
+    z, y = cp.Variable(30, name="z"), cp.Parameter(30, name="y")
+    Q = np.ones((30, 30)) - 0.5 * np.eye(30)
+    with pytest.raises(fw.ModelError, match="not convex by CVXPY's rules"):
+        fw.CvxpyProblem(cp.Minimize(cp.quad_form(z, Q) + y @ z), [], decision=z, outcome=y)
+
+
 def test_conformance():
     check_problem(newsvendor(), rng().uniform(0, 10, (6, N)))
     check_problem(quadratic_newsvendor(True)[1], rng().uniform(0, 10, (6, N)))

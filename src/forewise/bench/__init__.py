@@ -3,12 +3,13 @@
     instances, lifted < peers < accuracy, results < measure, growth < bars < tables, plot
         < report < runner
 
-`plan` says what is measured, `runner` measures it; `training` times steps of learning and
-`deciding` large tables, apart from all that. To add a peer, see `peers.base`; to add an
-instance, see `instances`.
+`plan` says what is measured, `runner` measures it; `training` times steps of learning,
+`deciding` large tables and `modelling` problems written in CVXPY, apart from all that. To add a
+peer, see `peers.base`; to add an instance, see `instances`.
 """
 
 from forewise.bench.deciding import run_deciding_bench
+from forewise.bench.modelling import run_cvxpy_bench
 from forewise.bench.peers import default_peers
 from forewise.bench.results import Measurement, Results
 from forewise.bench.runner import run_solver_bench
@@ -18,6 +19,7 @@ __all__ = [
     "Measurement",
     "Results",
     "default_peers",
+    "run_cvxpy_bench",
     "run_deciding_bench",
     "run_solver_bench",
     "run_training_bench",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from forewise.problems import Portfolio, Problem, QuadraticNewsvendor, ScenarioProgram
+from forewise.problems import Newsvendor, Portfolio, Problem, QuadraticNewsvendor, ScenarioProgram
 from forewise.scenarios import Scenarios
 
 NEWSVENDOR_COSTS = {
@@ -62,6 +62,15 @@ class Instance:
         """Fixed random v ``(n_contexts, n_z)`` of the loss Σ v·decision that is differentiated."""
         generator = np.random.default_rng(self.n_contexts)
         return torch.as_tensor(generator.normal(size=(self.n_contexts, self.program.n_decisions)))
+
+
+def nv(n_scenarios: int, n_contexts: int = 32, seed: int = 0) -> Instance:
+    """The paper's newsvendor, with one item."""
+    generator = np.random.default_rng(seed)
+    mean = generator.uniform(7.0, 15.5, size=(n_contexts, 1, 1))
+    demand = np.maximum(mean + 3.0 * generator.normal(size=(n_contexts, n_scenarios, 1)), 0.0)
+    title = f"newsvendor, {n_contexts} contexts, 1 item"
+    return _of_problem("nv", title, Newsvendor(shortage=100.0, excess=900.0), demand)
 
 
 def nvqp(n_scenarios: int, n_contexts: int = 32, seed: int = 0) -> Instance:

@@ -71,12 +71,14 @@ def case_table(results: Results, case: tuple[str, int, int], title: str) -> Tabl
     return Table(f"{title}, M = {n_scenarios}", columns, rows, FOREWISE)
 
 
-def bars_table(bars: Sequence[Bar]) -> Table:
+def bars_table(
+    bars: Sequence[Bar], title: str = "The bars for forewise's forward + backward"
+) -> Table:
     """What was wanted, what was measured, and whether it is met."""
     verdicts = {True: "met", False: "missed", None: ABSENT}
     rows = [(bar.what, bar.wanted, bar.measured, verdicts[bar.met]) for bar in bars]
     columns = ("what", "wanted", "measured", "verdict")
-    return Table("The bars for forewise's forward + backward", columns, rows)
+    return Table(title, columns, rows)
 
 
 def growth_table(results: Results, cases: Sequence[Case]) -> Table:

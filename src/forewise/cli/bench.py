@@ -1,4 +1,4 @@
-"""`forewise bench solver | training | decide`."""
+"""`forewise bench solver | training | decide | cvxpy`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from forewise.bench import run_deciding_bench, run_solver_bench, run_training_bench
+from forewise.bench import (
+    run_cvxpy_bench,
+    run_deciding_bench,
+    run_solver_bench,
+    run_training_bench,
+)
 
 bench = typer.Typer(help="Measure forewise, alone and against other solvers.", no_args_is_help=True)
 
@@ -47,3 +52,15 @@ def decide(
     """Time one call that decides for very many contexts, and take its memory."""
     output.mkdir(parents=True, exist_ok=True)
     run_deciding_bench(output, contexts, Console())
+
+
+@bench.command()
+def cvxpy(
+    output: Annotated[Path, typer.Option(help="Folder for what was measured.")] = Path(
+        "results/bench"
+    ),
+    repeats: Annotated[int, typer.Option(min=1, help="Turns; cvxpylayers has 3 at most.")] = 15,
+    quick: Annotated[bool, typer.Option(help="A tiny version, to try it out.")] = False,
+) -> None:
+    """Time problems written in CVXPY, against the built-in ones and against cvxpylayers."""
+    run_cvxpy_bench(output, repeats, Console(), quick=quick)

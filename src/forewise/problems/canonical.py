@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from forewise.problems.cones import ConeKind, Cones
 
@@ -113,6 +114,14 @@ class CanonicalForm:
     def is_linear(self) -> bool:
         """Whether costs and rows are linear, and in no cone."""
         return not (self.P.any() or len(self.P_terms) or len(self.cone_kind))
+
+    def products(self) -> sp.csr_array:
+        """Sparse mask ``(n, n)`` of the variables that the cost multiplies with each other."""
+        rows = np.flatnonzero(self.P.any(1))  # often none, and always fewer than there are
+        row, column = np.nonzero(self.P[rows])
+        row = np.concatenate([rows[row], self.P_terms.row])
+        column = np.concatenate([column, self.P_terms.column])
+        return sp.csr_array((np.ones(len(row), dtype=bool), (row, column)), shape=self.P.shape)
 
     @property
     def n_parameters(self) -> int:

@@ -70,12 +70,13 @@ def stages_of(form: CanonicalForm) -> Stages:
     free = np.ones(n, dtype=bool)
     early = np.concatenate([form.decision, form.threshold])
     free[early] = False
-    # Variables that meet in a row or a product are known together or not at all.
-    meet = pattern[:, free].astype(np.float64)
-    product = form.P != 0
-    product[form.P_terms.row, form.P_terms.column] = True
-    graph = sp.csr_array(meet.T @ meet + product[np.ix_(free, free)])
+    # Variables that meet in a row or a product are known together or not at all: they are
+    # connected in a graph with a node for every variable and for every row.
+    meet = sp.csr_array(pattern[:, free])
+    product = form.products()[free][:, free]
+    graph = sp.block_array([[product, meet.T], [meet, None]], format="csr")
     count, label = connected_components(graph, directed=False)
+    label = label[: free.sum()]
     waits = np.bincount(label, uncertain[free], count) > 0
     columns = np.flatnonzero(free)
     recourse = columns[waits[label]]
@@ -284,7 +285,7 @@ def _submatrix(
     row, column = row_place[terms.row], column_place[terms.column]
     inside = (row >= 0) & (column >= 0)
     return AffineBlock.of(
-        whole[np.ix_(rows, columns)],
+        whole[rows].take(columns, axis=1),
         (row * len(columns) + column)[inside],
         terms.parameter[inside],
         terms.coefficient[inside],

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from forewise.problems.canonical import Array, CanonicalForm, Terms
@@ -42,8 +41,8 @@ def substitute_copies(form: CanonicalForm) -> CanonicalForm:
     kept_row, kept_column = np.ones(m, dtype=bool), np.ones(n, dtype=bool)
     for i in np.flatnonzero(form.equality & fixed_row):
         columns = np.flatnonzero(A[i])
-        candidates = [t for t in columns if abs(A[i, t]) == 1 and removable[t]]
-        for t in sorted(candidates, key=lambda t: (P[t, t] != 0, -t)):
+        candidates = columns[(np.abs(A[i, columns]) == 1) & removable[columns]]
+        for t in candidates[np.lexsort((-candidates, P[candidates, candidates] != 0))]:
             others = columns[columns != t]
             mixed = is_decision[others].any() and not is_decision[others].all()
             across = np.flatnonzero(P[t])
@@ -89,15 +88,10 @@ def _unmixed(form: CanonicalForm, is_decision: Array) -> Array:
     n = len(form.q)
     pattern = form.A != 0
     pattern[form.A_terms.row, form.A_terms.column] = True
-    becomes_decision = is_decision.copy()
-    for i in np.flatnonzero(form.equality):
-        others = np.flatnonzero(pattern[i] & ~is_decision)
-        # A row with one variable besides the decision defines that variable by the decision.
-        if len(others) == 1 and form.added[others[0]]:
-            becomes_decision[others[0]] = True
-    coupled = form.P != 0
-    coupled[form.P_terms.row, form.P_terms.column] = True
-    _, label = connected_components(sp.csr_array(coupled), directed=False)
+    # A row with one variable besides the decision defines that variable by the decision.
+    others = pattern[form.equality] & ~is_decision
+    becomes_decision = is_decision | (others[others.sum(1) == 1].any(0) & form.added)
+    _, label = connected_components(form.products(), directed=False)
     size, of_decision = np.bincount(label, minlength=n), np.bincount(label, becomes_decision, n)
     return ((of_decision == 0) | (of_decision == size))[label]
 
@@ -125,26 +119,17 @@ def shift_pairs(form: CanonicalForm) -> CanonicalForm:
     for terms in (form.P_terms, form.A_terms):
         fixed[terms.column] = False
     fixed[form.P_terms.row] = False
-    varying_row = np.zeros(len(A), dtype=bool)
-    varying_row[form.A_terms.row] = True
-    in_cone = form.cone >= 0
     is_decision = np.zeros(n, dtype=bool)
     is_decision[form.decision] = True
-    pairs = (A != 0).sum(0) == 2
-    for t in np.flatnonzero(form.added & fixed & pairs & ~P.any(1)):
+    # Rows that bound one variable by the decision, and do so whatever θ is.
+    touched = A != 0
+    bounding = (touched[:, ~is_decision].sum(1) == 1) & touched[:, is_decision].any(1)
+    bounding &= ~form.equality & (form.cone < 0)
+    bounding[form.A_terms.row] = False
+    pairs = (touched.sum(0) == 2) & ~touched[~bounding].any(0) & ~(A > 0).any(0)
+    movable = form.added & fixed & pairs & ~is_decision & ~P.any(1) & ~q[:, :-1].any(1)
+    for t in np.flatnonzero(movable):
         rows = np.flatnonzero(A[:, t])
-        others = A[rows] != 0
-        others[:, t] = False
-        if (
-            form.equality[rows].any()
-            or varying_row[rows].any()
-            or in_cone[rows].any()
-            or (A[rows, t] >= 0).any()
-            or others[:, ~is_decision].any()
-            or not others.any(1).all()
-            or q[t, :-1].any()
-        ):
-            continue
         # A_it t + a'z ≤ b_i with A_it < 0; t = t' + (b_i − a'z) / A_it.
         i, j = rows
         move, shift = -A[i] / A[i, t], b[i] / A[i, t]
@@ -170,12 +155,14 @@ def without_chances(form: CanonicalForm) -> CanonicalForm:
 
 def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalForm:
     """The form without the rows and columns that are not in the masks, which nothing needs."""
+    if rows.all() and columns.all():
+        return form
     row_place, column_place = np.cumsum(rows) - 1, np.cumsum(columns) - 1
     A_terms = form.A_terms.where(rows[form.A_terms.row])
     P_terms = form.P_terms
     return replace(
         form,
-        P=form.P[np.ix_(columns, columns)],
+        P=form.P if columns.all() else form.P[columns].compress(columns, axis=1),
         P_terms=Terms(
             column_place[P_terms.row],
             column_place[P_terms.column],
@@ -183,7 +170,7 @@ def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalFo
             P_terms.coefficient,
         ),
         q=form.q[columns],
-        A=form.A[np.ix_(rows, columns)],
+        A=form.A[rows].compress(columns, axis=1),
         A_terms=Terms(
             row_place[A_terms.row],
             column_place[A_terms.column],

@@ -82,7 +82,7 @@ def read(
         added[columns_of(variable)] = False
     form = CanonicalForm(
         n_outcomes=sum(parameter.size for parameter in outcome),
-        P=(P + P.T) / 2,
+        P=(P + P.T) / 2 if P.any() else P,
         P_terms=P_terms,
         q=q[:n],
         c=q[n],

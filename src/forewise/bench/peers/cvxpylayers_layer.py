@@ -64,12 +64,12 @@ class CvxpyLayersPeer:
         direction = instance.direction()
 
         def forward() -> Answer:
-            decision, recourse = _solve(layer, constants, SOLVE)
+            decision, recourse = call_layer(layer, constants, SOLVE)
             return Answer(decision.numpy(), recourse.numpy())
 
         def forward_backward() -> Gradient:
-            decision, _ = _solve(layer, values, SOLVE_AND_DIFFERENTIATE)
-            found = _gradient((decision * direction).sum(), list(leaves.values()))
+            decision, _ = call_layer(layer, values, SOLVE_AND_DIFFERENTIATE)
+            found = gradient_of((decision * direction).sum(), list(leaves.values()))
             return Gradient({name: g.numpy() for name, g in zip(leaves, found, strict=True)})
 
         return Prepared(forward, forward_backward)
@@ -95,20 +95,31 @@ class _Parameters:
         return self.made[-1]
 
 
-def _solve(
+def make_layer(problem: Any, parameters: list[Any], variables: list[Any]) -> Any:
+    """The layer of a CVXPY problem, from values of the parameters to those of the variables."""
+    from cvxpylayers.torch import CvxpyLayer
+
+    with warnings.catch_warnings():
+        # CVXPY warns that many parameters take long to compile; that time is shown as the build.
+        warnings.simplefilter("ignore", UserWarning)
+        return CvxpyLayer(problem, parameters, variables)
+
+
+def call_layer(
     layer: Any, values: list[torch.Tensor], arguments: dict[str, Any]
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
+    """The variables' values, each ``(n_contexts, ...)``."""
     import diffcp
 
     try:
         with _quiet_conversions():
-            decision, recourse = layer(*values, solver_args=arguments)
+            return tuple(layer(*values, solver_args=arguments))
     except diffcp.SolverError as error:
         raise PeerFailedError(f"diffcp failed: {error}") from error
-    return decision, recourse
 
 
-def _gradient(loss: torch.Tensor, leaves: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+def gradient_of(loss: torch.Tensor, leaves: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Gradient of a function of what `call_layer` gave."""
     with _quiet_conversions():
         return torch.autograd.grad(loss, leaves, retain_graph=True)
 
@@ -123,17 +134,13 @@ def _quiet_conversions() -> Iterator[None]:
 
 def _layer(program: ScenarioProgram) -> tuple[Any, list[torch.Tensor]]:
     import cvxpy as cp
-    from cvxpylayers.torch import CvxpyLayer
 
     z = cp.Variable(program.n_decisions)
     u = cp.Variable((program.n_scenarios, program.n_recourse))
     parameters = _Parameters(program.n_contexts)
     cost = _cost(program, parameters, z, u)
     problem = cp.Problem(cp.Minimize(cost), _constraints(program, parameters, z, u))
-    with warnings.catch_warnings():
-        # CVXPY warns that many parameters take long to compile; that time is shown as the build.
-        warnings.simplefilter("ignore", UserWarning)
-        return CvxpyLayer(problem, parameters.made, [z, u]), parameters.values
+    return make_layer(problem, parameters.made, [z, u]), parameters.values
 
 
 def _cost(program: ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> Any:
