@@ -169,7 +169,8 @@ def _checked(model: type[_Model], table: dict[str, Any], file: Path, where: str)
     except ValidationError as error:
         told = []
         for fault in error.errors():
-            *inner, key = [str(part) for part in fault["loc"]]
+            # What is wrong with the table as a whole has no key.
+            *inner, key = [str(part) for part in fault["loc"]] or ["settings"]
             place = ".".join([where, *inner])
             message = fault["msg"].removeprefix("Value error, ")
             if fault["type"] == "extra_forbidden":

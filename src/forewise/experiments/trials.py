@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from forewise.datasets import Dataset
 from forewise.exceptions import ForewiseError, InvalidInputError
@@ -93,7 +94,10 @@ def _trial(where: str, number: int, name: str, base: Free, change: Free) -> Tria
         rolling = RollingTable.model_validate(whole.pop("rolling"))
         method = Method.of(name, whole)
         check_method(method)
-    except (ForewiseError, ValueError) as error:
+    except ValidationError as error:
+        told = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
+        raise InvalidInputError(f"{where}: {'; '.join(told)}") from error
+    except ForewiseError as error:
         raise InvalidInputError(f"{where}: {error}") from error
     return Trial(number, method, rolling, change)
 

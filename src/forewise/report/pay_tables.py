@@ -145,8 +145,8 @@ def worth(result: CaseResult) -> str:
     if decision.name == "newsvendor":
         return told + (
             f"per series and day, {a_year:,.0f} in a year for {n_series} series. A piece too few "
-            f"and a piece too many cost 10 together, so that this is about {a_year / 5:,.0f} pieces a "
-            "year that are baked for nobody, or missed."
+            f"and a piece too many cost 10 together, so that this is about {a_year / 5:,.0f} "
+            "pieces a year that are baked for nobody, or missed."
         )
     if decision.name == "oven":
         return told + (
