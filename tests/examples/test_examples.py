@@ -62,3 +62,20 @@ def test_combined_learning_wins_with_few_scenarios(tmp_path):
     gain = fw.bootstrap_difference(found[4][:, 1], found[4][:, 0])
     assert gain.upper < 0
     assert (tmp_path / "06_combined_with_few_scenarios.png").stat().st_size > 10_000
+
+
+def test_the_bakery(tmp_path):
+    example = loaded("07_bakery")
+    table = example.made_up_table(n_days=220, seed=0)
+    costs = example.main(tmp_path, table, epochs=3, n_months=2)
+    assert all(10 < cost < 500 for cost in costs.values())
+    assert (tmp_path / "07_bakery.png").stat().st_size > 10_000
+
+
+def test_electricity(tmp_path):
+    example = loaded("08_electricity")
+    training = fw.Training(epochs=3, batch_size=32)
+    data = example.made_up_days(160, seed=0)
+    costs = example.main(tmp_path, data, n_days=16, training=training, n_scenarios=4)
+    assert all(0 < cost < 100 for cost in costs.values())
+    assert (tmp_path / "08_electricity.png").stat().st_size > 10_000

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from forewise.cli.bench import bench
 from forewise.cli.data import data
-from forewise.cli.experiments import report, run, table
+from forewise.cli.experiments import report, report_real, run, table
 from forewise.demo import run_learning_demo, run_solving_demo
 from forewise.exceptions import ForewiseError
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, table, report):
+for command in (run, table, report, report_real):
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(data, name="data")

@@ -1,4 +1,4 @@
-"""`forewise run | table | report`."""
+"""`forewise run | table | report | report-real`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from rich.console import Console
 
 from forewise.distributed import Map, ProcessMap, RayMap, SerialMap
 from forewise.exceptions import InvalidInputError
-from forewise.experiments import read_rows
+from forewise.experiments import load_settings, read_rows
 from forewise.experiments import run as run_experiments
-from forewise.report import as_latex, as_markdown, gather, print_table, table1, table2, write_report
+from forewise.report import (
+    as_latex,
+    as_markdown,
+    gather,
+    print_table,
+    table1,
+    table2,
+    write_pay_page,
+    write_report,
+)
 
 Results = Annotated[Path, typer.Option(help="Folder of the results table.")]
-_FOLDER = Path("results/paper")
+_FOLDER, _REAL = Path("results/paper"), Path("results/real")
 
 
 class Form(StrEnum):
@@ -28,25 +37,35 @@ class Form(StrEnum):
 
 
 def run(
-    experiments: Annotated[list[str], typer.Argument(help="Such as nv1, nvqp, or table1 for all.")],
+    experiments: Annotated[
+        list[str], typer.Argument(help="Such as nv1, bakery-b; table1 or real for all of theirs.")
+    ],
     methods: Annotated[
         str | None, typer.Option(help="Such as d-bnn,c-bnn; all of the experiment by default.")
     ] = None,
-    seeds: Annotated[str, typer.Option(help="How many, or which: 5, or 0,3,4.")] = "5",
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="How many, or which: 5, or 0,3,4. By default 5; 1 on real data."),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")] = 1,
     ray: Annotated[
         str | None, typer.Option(help="Address of a Ray cluster, auto, or local.")
     ] = None,
-    output: Results = _FOLDER,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder; results/paper, or results/real for cases.")
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where real data are.")] = None,
     quick: Annotated[bool, typer.Option(help="A tiny version of everything.")] = False,
 ) -> None:
     """Compute experiments; what is in the results table already is not computed again."""
+    settings = load_settings()
+    rolling = set(settings.experiment_names(experiments)) <= set(settings.cases)
     run_experiments(
         experiments,
         None if methods is None else methods.split(","),
-        _seeds(seeds),
-        output=output,
+        None if seeds is None else _seeds(seeds),
+        settings=settings,
+        output=output or (_REAL if rolling else _FOLDER),
         map=_map(jobs, ray),
         data_dir=data_dir,
         quick=quick,
@@ -79,6 +98,20 @@ def report(
     target = page or output / "report.html"
     write_report(read_rows(output), target, policies=policies, machine=machine)
     Console().print(f"The report is [bold]{target}[/]", highlight=False)
+
+
+def report_real(
+    output: Results = _REAL,
+    page: Annotated[Path, typer.Option(help="The page; pictures go beside it.")] = Path(
+        "docs/does_it_pay.md"
+    ),
+    remarks: Annotated[
+        Path | None, typer.Option(help="A Markdown file that becomes the last section.")
+    ] = None,
+) -> None:
+    """Make the page "Does it pay?" from the rows of real cases."""
+    write_pay_page(output, page, remarks=remarks)
+    Console().print(f"The page is [bold]{page}[/]", highlight=False)
 
 
 def _seeds(text: str) -> int | list[int]:

@@ -2,7 +2,8 @@
 
 `base` is what every data set is, `synthetic` the generators, `cnnpred` the paper's real data,
 `paper` the problems and splits of its experiments. `bakeries` and `electricity` are tables of real
-demand, and contexts made of them. `files` says where data are and how to get them, `reading`
+demand, and contexts made of them; `oven` has the stores' days, `real` the problems that they are
+judged by. `files` says where data are and how to get them, `reading`
 checks them. Knows problems and features, but no solver and no learning.
 """
 
@@ -19,6 +20,7 @@ from forewise.datasets.files import (
     fetch,
     locate,
 )
+from forewise.datasets.oven import StoreDays, bakery_store_days
 from forewise.datasets.paper import (
     nv_problem,
     nvqp_problem,
@@ -26,6 +28,7 @@ from forewise.datasets.paper import (
     pop2_problem,
     pop_problem,
 )
+from forewise.datasets.real import bakery_newsvendor, day_ahead_problem, oven_problem
 from forewise.datasets.synthetic import mean_wave, nv1, nv2, nvqp, pop
 
 __all__ = [
@@ -36,10 +39,14 @@ __all__ = [
     "Dataset",
     "Source",
     "Split",
+    "StoreDays",
     "Victoria",
     "available",
     "bakery",
     "bakery_contexts",
+    "bakery_newsvendor",
+    "bakery_store_days",
+    "day_ahead_problem",
     "fetch",
     "locate",
     "mean_wave",
@@ -48,6 +55,7 @@ __all__ = [
     "nv_problem",
     "nvqp",
     "nvqp_problem",
+    "oven_problem",
     "paper_split",
     "pop",
     "pop2_paper",

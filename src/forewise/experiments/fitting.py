@@ -1,8 +1,7 @@
-"""One fit: a method on the data of one seed, judged for every M; its rows of the results table.
+"""One fit of the paper's kind: a method on the data of one seed, judged for every M.
 
-Runs in the driver or in a worker, one thread each, and writes nothing: the rows go back to the
-driver. May import: exceptions, learners' words through its siblings, and its siblings `methods`,
-`judging`, `kinds`, `resources`.
+May import: exceptions, learners' words through its siblings, and its siblings `methods`,
+`judging`, `kinds`, `resources`, `work`.
 """
 
 from __future__ import annotations
@@ -10,38 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import traceback
-import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
-from forewise.exceptions import ForewiseError
-from forewise.experiments.judging import Court, Setting, hold_court
-from forewise.experiments.kinds import FORECAST_METRICS, SOLVERS, WITHOUT_SCENARIOS
+from forewise.experiments.judging import Court, Setting, hold_court, load_split
+from forewise.experiments.kinds import FORECAST_METRICS, REAL, SOLVERS, WITHOUT_SCENARIOS
 from forewise.experiments.methods import Method, Task, fit_rule
-from forewise.experiments.resources import one_thread, peak_memory, restart_peak, versions
-
-#: Columns that say which row it is. No two rows of a table agree in all of them.
-KEY = (
-    "experiment",
-    "method",
-    "seed",
-    "n_train",
-    "m_train",
-    "m",
-    "metric",
-    "config_hash",
-)
-#: Metric of the row that stands for a fit that failed; its `note` says why.
-ERROR = "error"
-
-Key = tuple[Any, ...]
+from forewise.experiments.resources import peak_memory, restart_peak
+from forewise.experiments.work import Key, Product, Row, Work, key_of
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Work):
     """One thing to compute: a method, for one experiment, seed, training size and M_train."""
 
     experiment: str
@@ -64,10 +45,14 @@ class Fit:
         )
 
     @property
-    def identifier(self) -> str:
-        """A name for files, no two alike; M and metrics do not count."""
-        told = json.dumps(self._columns(), sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:20]
+    def alike(self) -> tuple[object, ...]:
+        """Experiment, method and sizes."""
+        return self.experiment, self.method.name, self.setting.n_train, self.m_train
+
+    @property
+    def rough_seconds(self) -> float:
+        """From the sizes of network and data."""
+        return _rough_seconds(self)
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -80,9 +65,23 @@ class Fit:
         """Keys of the rows it will have."""
         for m in self.ms:
             for metric in self.measured:
-                yield key_of(self._columns() | {"m": m, "metric": metric})
+                yield key_of(self.columns() | {"m": m, "metric": metric})
 
-    def _columns(self) -> dict[str, Any]:
+    @property
+    def source(self) -> Hashable | None:
+        """Real data are read from files."""
+        return self.setting.dataset if self.setting.dataset.name in REAL else None
+
+    def require_data(self) -> None:
+        """Load them."""
+        load_split(self.setting)
+
+    def produce(self) -> Product:
+        """Fit once, judge for every M."""
+        return Product(list(_rows(self)))
+
+    def columns(self) -> Row:
+        """Which fit it is; M and metrics do not count."""
         return {
             "experiment": self.experiment,
             "method": self.method.name,
@@ -91,47 +90,6 @@ class Fit:
             "m_train": self.m_train,
             "config_hash": self.config_hash,
         }
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """The rows of a fit, and what it took altogether."""
-
-    fit: Fit
-    rows: list[dict[str, Any]]
-    seconds: float
-    error: str | None = None
-
-
-def key_of(row: dict[str, Any]) -> Key:
-    """The key of a row."""
-    return tuple(row[column] for column in KEY)
-
-
-def compute(fit: Fit) -> FitResult:
-    """Fit and judge; a failure becomes a row that says so, never a figure.
-
-    All randomness follows from the seed, and all arithmetic is done by one thread: the values do
-    not depend on where it runs.
-    """
-    started = time.perf_counter()
-    rows: list[dict[str, Any]] = []
-    error = None
-    with one_thread(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            rows = list(_rows(fit))
-        except Exception as failure:
-            error = _told(failure)
-            rows = [fit._columns() | {"m": 0, "metric": ERROR, "value": None}]
-    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
-    finished = datetime.now(UTC).isoformat(timespec="seconds")
-    common = {
-        **versions(),
-        "finished_at": finished,
-        "note": error or "; ".join(notes) or None,
-    }
-    return FitResult(fit, [row | common for row in rows], time.perf_counter() - started, error)
 
 
 def _rows(fit: Fit) -> Iterator[dict[str, Any]]:
@@ -162,7 +120,7 @@ def _rows(fit: Fit) -> Iterator[dict[str, Any]]:
     peak = peak_memory()
     for m, figures in measured.items():
         for metric, value in figures.items():
-            yield fit._columns() | {
+            yield fit.columns() | {
                 "m": m,
                 "metric": metric,
                 "value": value,
@@ -179,15 +137,6 @@ def _figures(court: Court, draw: Any, fit: Fit, m: int, decision: Any) -> dict[s
     return court.figures(decision, scenarios, fit.measured)
 
 
-def _told(failure: Exception) -> str:
-    """What happened; with the place where it is not one of forewise's own errors."""
-    told = f"{type(failure).__name__}: {failure}"
-    if not isinstance(failure, ForewiseError):
-        place = traceback.extract_tb(failure.__traceback__)[-1]
-        told += f" (in {place.name}, line {place.lineno} of {place.filename.rsplit('/', 1)[-1]})"
-    return told
-
-
 def _config_hash(fit: Fit) -> str:
     """Of everything that decides the values and is not a column of its own."""
     setting = fit.setting
@@ -199,3 +148,23 @@ def _config_hash(fit: Fit) -> str:
         "oracle": None if setting.oracle is None else setting.oracle.model_dump(),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _rough_seconds(fit: Fit) -> float:
+    method, n_train = fit.method, fit.setting.n_train
+    n_outcomes = {"nvqp": 6, "pop": 15, "pop2-paper": 5, "pop2-strict": 5}
+    width = n_outcomes.get(fit.setting.dataset.name, 1)
+    seconds = 2.0
+    if method.is_network:
+        epochs = method.training.get("epochs", 200)
+        n_weights = sum(a * b for a, b in pairwise(method.hidden_sizes))
+        draws = fit.m_train if method.predictor.get("kind") in ("bayesian", "mixture") else 1
+        batches = n_train / method.training.get("batch_size", 128)
+        each = 3e-3 + draws * n_weights * 1e-8 * n_train / batches
+        if method.learner["kind"] != "decoupled":
+            each += {"nv": 0.0, "nvqp": 0.01}.get(fit.setting.problem.name, 0.1)
+        seconds += epochs * batches * each
+    elif method.predictor.get("kind") == "gaussian-process":
+        rows = min(n_train, 2000)
+        seconds += (1 + method.predictor.get("n_restarts", 0)) * width * (rows / 1000) ** 3
+    return seconds

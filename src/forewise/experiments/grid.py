@@ -1,4 +1,4 @@
-"""Which fits an experiment consists of, and roughly how much work each is.
+"""Which fits an experiment consists of.
 
 May import: exceptions, and its siblings `schema`, `loading`, `methods`, `judging`, `fitting`.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 from forewise.exceptions import InvalidInputError
 from forewise.experiments.fitting import Fit
 from forewise.experiments.judging import Setting
-from forewise.experiments.loading import Settings, unknown
+from forewise.experiments.loading import Settings
 from forewise.experiments.methods import Method
 from forewise.experiments.schema import ExperimentTable
 
@@ -33,12 +32,7 @@ def all_fits(
     """The fits of some experiments, those that share data one after the other."""
     asked = None if methods is None else list(methods)
     names = settings.experiment_names(experiments)
-    fits = [fit for name in names for fit in _fits(settings, name, asked, seeds, data_dir, quick)]
-    for method in asked or ():
-        if not any(fit.method.name == method for fit in fits):
-            listed = dict.fromkeys(m for name in names for m in settings.method_names(name))
-            raise unknown(f"method of {', '.join(names)}", method, listed)
-    return fits
+    return [fit for name in names for fit in _fits(settings, name, asked, seeds, data_dir, quick)]
 
 
 def seed_list(seeds: int | Iterable[int]) -> list[int]:
@@ -105,24 +99,3 @@ def _quick_method(method: Method) -> Method:
         training=method.training | {"epochs": _QUICK_EPOCHS},
         m=None if method.m is None else (_QUICK_M,),
     )
-
-
-def rough_seconds(fit: Fit) -> float:
-    """A guess of how long a fit takes, for the time left before anything like it has finished."""
-    method, n_train = fit.method, fit.setting.n_train
-    n_outcomes = {"nvqp": 6, "pop": 15, "pop2-paper": 5, "pop2-strict": 5}
-    width = n_outcomes.get(fit.setting.dataset.name, 1)
-    seconds = 2.0
-    if method.is_network:
-        epochs = method.training.get("epochs", 200)
-        n_weights = sum(a * b for a, b in pairwise(method.hidden_sizes))
-        draws = fit.m_train if method.predictor.get("kind") in ("bayesian", "mixture") else 1
-        batches = n_train / method.training.get("batch_size", 128)
-        each = 3e-3 + draws * n_weights * 1e-8 * n_train / batches
-        if method.learner["kind"] != "decoupled":
-            each += {"nv": 0.0, "nvqp": 0.01}.get(fit.setting.problem.name, 0.1)
-        seconds += epochs * batches * each
-    elif method.predictor.get("kind") == "gaussian-process":
-        rows = min(n_train, 2000)
-        seconds += (1 + method.predictor.get("n_restarts", 0)) * width * (rows / 1000) ** 3
-    return seconds

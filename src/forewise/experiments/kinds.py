@@ -24,6 +24,7 @@ from forewise.datasets import (
 )
 from forewise.predictors import (
     BayesianPredictor,
+    BoostingPredictor,
     CosineSchedule,
     EmpiricalPredictor,
     EnsemblePredictor,
@@ -31,10 +32,12 @@ from forewise.predictors import (
     ForestPredictor,
     GaussianPredictor,
     GaussianProcessPredictor,
+    GroupedPredictor,
     MixturePredictor,
     NeighborPredictor,
     PointPredictor,
     Predictor,
+    QuantileBoostingPredictor,
     ResidualPredictor,
     Schedule,
 )
@@ -63,6 +66,9 @@ PREDICTORS: dict[str, type[Predictor]] = {
     "forest": ForestPredictor,
     "empirical": EmpiricalPredictor,
     "residual": ResidualPredictor,
+    "grouped": GroupedPredictor,
+    "boosting": BoostingPredictor,
+    "boosted-quantiles": QuantileBoostingPredictor,
 }
 NETWORKS = frozenset({"bayesian", "mixture", "point", "gaussian", "ensemble"})
 

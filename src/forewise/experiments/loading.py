@@ -1,7 +1,7 @@
 """From settings files to checked settings: every message names file, table and key.
 
 The files that come with forewise are in the folder ``settings``; others can be loaded instead or
-beside them. May import: exceptions, and its siblings `schema`, `methods`.
+beside them. May import: exceptions, and its siblings `schema`, `case_schema`, `methods`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.experiments.case_schema import CaseTable
 from forewise.experiments.methods import Method, check_method
 from forewise.experiments.schema import ExperimentTable, MethodTable
 
@@ -37,27 +38,31 @@ class Settings:
         As written; `method` has them complete.
     files : mapping of str to tuple of str
         The experiments of each file, by its name without the ending: ``table1`` and so on.
+    cases : mapping of str to CaseTable
+        Experiments that roll over time.
     """
 
     experiments: Mapping[str, ExperimentTable]
     methods: Mapping[str, MethodTable]
     files: Mapping[str, tuple[str, ...]]
+    cases: Mapping[str, CaseTable] = field(default_factory=dict)
 
     def experiment_names(self, asked: Iterable[str]) -> list[str]:
         """The experiments that were asked for, by their own names or by their file's."""
         names: list[str] = []
         for name in asked:
-            if name in self.experiments:
+            if name in self.experiments or name in self.cases:
                 names.append(name)
             elif name in self.files:
                 names.extend(self.files[name])
             else:
-                raise unknown("experiment", name, [*self.experiments, *self.files])
+                raise unknown("experiment", name, [*self.experiments, *self.cases, *self.files])
         return list(dict.fromkeys(names))
 
     def method_names(self, experiment: str, asked: Iterable[str] | None = None) -> list[str]:
         """The experiment's methods, or those of them that were asked for."""
-        listed = self.experiments[experiment].methods
+        known = self.cases if experiment in self.cases else self.experiments
+        listed = known[experiment].methods
         if asked is None:
             return list(listed)
         wanted = set(asked)
@@ -112,21 +117,29 @@ def load_settings(*paths: str | os.PathLike[str]) -> Settings:
         name: _checked(MethodTable, table, origin["methods", name], f"methods.{name}")
         for name, table in raw["methods"].items()
     }
-    experiments = {}
+    experiments: dict[str, ExperimentTable] = {}
+    cases: dict[str, CaseTable] = {}
     for name in raw["experiments"]:
-        file = origin["experiments", name]
-        merged = _with_parents(raw["experiments"], name, file, ())
-        experiments[name] = _checked(ExperimentTable, merged, file, f"experiments.{name}")
+        file, where = origin["experiments", name], f"experiments.{name}"
+        whole = _with_parents(raw["experiments"], name, file, ())
+        if "evaluation" in whole:
+            cases[name] = _checked(CaseTable, whole, file, where)
+        else:
+            experiments[name] = _checked(ExperimentTable, whole, file, where)
     settings = Settings(
         experiments,
         methods,
         {
-            file.stem: tuple(n for n in experiments if origin["experiments", n] == file)
+            file.stem: tuple(n for n in raw["experiments"] if origin["experiments", n] == file)
             for file in files
         },
+        cases,
     )
     for name in experiments:
         _check_experiment(settings, name, origin["experiments", name])
+    for name, case in cases.items():
+        where = f"{origin['experiments', name]}: [experiments.{name}]"
+        _require_methods(settings, [*case.methods, *case.only], where)
     return settings
 
 
@@ -156,7 +169,8 @@ def _checked(model: type[_Model], table: dict[str, Any], file: Path, where: str)
     except ValidationError as error:
         told = []
         for fault in error.errors():
-            *inner, key = [str(part) for part in fault["loc"]]
+            # What is wrong with the table as a whole has no key.
+            *inner, key = [str(part) for part in fault["loc"]] or ["settings"]
             place = ".".join([where, *inner])
             message = fault["msg"].removeprefix("Value error, ")
             if fault["type"] == "extra_forbidden":
@@ -218,9 +232,7 @@ def _complete(settings: Settings, experiment: str, name: str, seen: tuple[str, .
 def _check_experiment(settings: Settings, name: str, file: Path) -> None:
     table = settings.experiments[name]
     where = f"{file}: [experiments.{name}]"
-    for method in [*table.methods, *table.only]:
-        if method not in settings.methods:
-            raise InvalidInputError(f"{where} {unknown('method', method, settings.methods)}")
+    _require_methods(settings, [*table.methods, *table.only], where)
     if table.headline not in table.scenarios:
         raise InvalidInputError(f"{where} headline: must be one of the pairs in scenarios")
     needing = {"FR", "EFR", "FR32"} & set(table.metrics)
@@ -233,6 +245,12 @@ def _check_experiment(settings: Settings, name: str, file: Path) -> None:
             check_method(settings.method(name, method))
         except ForewiseError as error:
             raise InvalidInputError(f"{where} with [methods.{method}]: {error}") from error
+
+
+def _require_methods(settings: Settings, named: Iterable[str], where: str) -> None:
+    for method in named:
+        if method not in settings.methods:
+            raise InvalidInputError(f"{where} {unknown('method', method, settings.methods)}")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InvalidInputError:

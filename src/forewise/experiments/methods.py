@@ -1,14 +1,13 @@
 """From a method's settings to a learner: the one place where words become objects.
 
 May import: exceptions, learners, policy, predictors, problems, solvers, datasets, and its siblings
-`kinds`, `baselines`.
+`kinds`, `baselines`, `divergence`.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from forewise.datasets import Dataset
 from forewise.exceptions import InvalidInputError
 from forewise.experiments.baselines import ConstantRule, OracleRule, Rule, ScenarioRule
+from forewise.experiments.divergence import paper_kl_weight
 from forewise.experiments.kinds import LEARNERS, NETWORKS, PREDICTORS, SCHEDULES
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import cost_of_ignoring_context
@@ -175,42 +175,6 @@ def _decided_by(solver: Solver, policy: Policy) -> Policy:
     return replace(policy, solver=solver) if isinstance(policy, ScenarioPolicy) else policy
 
 
-def paper_kl_weight(
-    K: float, *, n_rows: int, batch_size: int, n_outcomes: int, n_weights: int, unit: float = 2.0
-) -> float:
-    """The `kl_weight` that weighs the divergence as the paper's K does.
-
-    The paper minimises ``loss + K · KL / (n_weights · n_batches)``, forewise
-    ``loss / unit + kl_weight · KL / (n_rows · n_outcomes)``. They are the same up to the factor
-    `unit` if
-
-        kl_weight = K · n_rows · n_outcomes / (unit · n_weights · n_batches)
-
-    Decoupled, the paper's loss per outcome is twice the negative log-likelihood: `unit` is 2.
-    Combined, its loss is the cost itself, which forewise divides by the regret of ignoring the
-    context: that is the `unit` then.
-
-    Parameters
-    ----------
-    K : float
-    n_rows, batch_size, n_outcomes : int
-        Of the training data.
-    n_weights : int
-        Weights and biases of the network.
-    unit : float
-
-    Examples
-    --------
-    The decoupled newsvendor, with the authors' own network (64, 32, 32): far below 1.
-
-    >>> weight = paper_kl_weight(1.0, n_rows=1800, batch_size=32, n_outcomes=1, n_weights=3330)
-    >>> round(weight, 4)
-    0.0047
-    """
-    n_batches = math.ceil(n_rows / batch_size)
-    return K * n_rows * n_outcomes / (unit * n_weights * n_batches)
-
-
 def _predictor(method: Method, task: Task) -> Predictor:
     settings = dict(method.predictor)
     kind = settings.pop("kind")
@@ -223,6 +187,9 @@ def _predictor(method: Method, task: Task) -> Predictor:
         settings.setdefault("n_scenarios", task.m_train)
         if isinstance(settings.get("kl_weight"), Mapping):
             settings["kl_weight"] = _translated(settings["kl_weight"]["paper"], method, task)
+    if "regressor" in settings:
+        regressor = dict(settings["regressor"])
+        settings["regressor"] = PREDICTORS[regressor.pop("kind")](**regressor)
     if "random_state" in _arguments(PREDICTORS[kind]):
         settings["random_state"] = task.seed
     return PREDICTORS[kind](**settings)
@@ -274,6 +241,9 @@ def _check_predictor(table: Mapping[str, Any], where: str) -> None:
     if kind == "ensemble" and "member" in table:
         _require_keys(table["member"], {"kind"}, f"{where}.member")
         _kind(table["member"], f"{where}.member", ("gaussian", "point"))
+    if "regressor" in table:
+        _kind(table["regressor"], f"{where}.regressor", ("boosting",))
+        _check_predictor(table["regressor"], f"{where}.regressor")
     weight = table.get("kl_weight")
     if isinstance(weight, Mapping):
         _require_keys(weight, {"paper"}, f"{where}.kl_weight")

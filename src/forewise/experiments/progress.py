@@ -1,6 +1,6 @@
 """What a person sees while a grid is computed: how much is done, and how long it will take.
 
-May import: its siblings `fitting`, `grid`.
+May import: its sibling `work`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from forewise.experiments.fitting import Fit, FitResult
-from forewise.experiments.grid import rough_seconds
+from forewise.experiments.work import FitResult, Work
 
-_SHOWN = ("R", "FR")
+_SHOWN = 2  # figures of a fit that a line has
 
 
 class Forecast:
@@ -25,19 +24,19 @@ class Forecast:
     did; others take what was guessed, times how wrong the guesses have been so far.
     """
 
-    def __init__(self, fits: Iterable[Fit], jobs: int) -> None:
+    def __init__(self, fits: Iterable[Work], jobs: int) -> None:
         self._left = {fit.identifier: fit for fit in fits}
         self._jobs = jobs
         self._like: dict[tuple[object, ...], list[float]] = {}
         self._took = self._guessed = 0.0
 
-    def done(self, fit: Fit, seconds: float | None) -> None:
+    def done(self, fit: Work, seconds: float | None) -> None:
         """Take notice of a fit that is done; `seconds` is None if somebody else has done it."""
         self._left.pop(fit.identifier, None)
         if seconds is not None:
-            self._like.setdefault(_kind(fit), []).append(seconds)
+            self._like.setdefault(fit.alike, []).append(seconds)
             self._took += seconds
-            self._guessed += rough_seconds(fit)
+            self._guessed += fit.rough_seconds
 
     def seconds_left(self) -> float | None:
         """Seconds until all are done; None before the first is."""
@@ -45,8 +44,8 @@ class Forecast:
             return None
         total = 0.0
         for fit in self._left.values():
-            like = self._like.get(_kind(fit))
-            guess = rough_seconds(fit) * self._took / self._guessed
+            like = self._like.get(fit.alike)
+            guess = fit.rough_seconds * self._took / self._guessed
             total += sum(like) / len(like) if like else guess
         return total / max(1, min(self._jobs, len(self._left)))
 
@@ -54,7 +53,7 @@ class Forecast:
 class GridProgress:
     """A bar and a line per fit on a terminal, the lines alone elsewhere, or nothing at all."""
 
-    def __init__(self, fits: list[Fit], n_done: int, jobs: int, *, shown: bool) -> None:
+    def __init__(self, fits: list[Work], n_done: int, jobs: int, *, shown: bool) -> None:
         self._console = Console(stderr=True, quiet=not shown)
         self._forecast = Forecast(fits, jobs)
         self._n_done, self._total = n_done, n_done + len(fits)
@@ -97,11 +96,11 @@ class GridProgress:
             + (f"; {left}" if left else "")
         )
 
-    def finished_elsewhere(self, fit: Fit) -> None:
+    def finished_elsewhere(self, fit: Work) -> None:
         """Count a fit that another run has finished."""
         self._count(fit, None)
 
-    def _count(self, fit: Fit, seconds: float | None) -> None:
+    def _count(self, fit: Work, seconds: float | None) -> None:
         self._n_done += 1
         self._forecast.done(fit, seconds)
         self._bar.update(self._task, completed=self._n_done, left=self._left())
@@ -113,18 +112,11 @@ class GridProgress:
         return f"about {_duration(seconds)} left"
 
 
-def _kind(fit: Fit) -> tuple[object, ...]:
-    return fit.experiment, fit.method.name, fit.setting.n_train, fit.m_train
-
-
 def _figures(result: FitResult) -> str:
-    """The first figures of the largest M."""
-    last = result.fit.ms[-1]
-    return ", ".join(
-        f"{row['metric']} {row['value']:.4g}"
-        for row in result.rows
-        if row["m"] == last and row["metric"] in _SHOWN
-    )
+    """The first figures of the last M."""
+    last = result.rows[-1]["m"]
+    of_last = [row for row in result.rows if row["m"] == last]
+    return ", ".join(f"{row['metric']} {row['value']:.4g}" for row in of_last[:_SHOWN])
 
 
 def _duration(seconds: float) -> str:

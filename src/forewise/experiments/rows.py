@@ -4,11 +4,12 @@
       rows.jsonl       the table
       rows.lock        locked while somebody writes; empty
       damaged.jsonl    lines that could not be read, set aside
+      costs/           costs of single decisions, for experiments that roll over time
 
 A row is appended with one write under a lock, so that rows of several writers do not mix; a
 writer that was killed leaves at most one unfinished line, which the next run sets aside. The file
 is opened anew for each append: whoever repairs it may replace it. May import: exceptions, and its
-sibling `fitting` (for the key).
+siblings `work` (for the key) and `disk`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from typing import Any
 import pandas as pd
 
 from forewise.exceptions import StorageError
-from forewise.experiments.fitting import ERROR, KEY, Key, key_of
+from forewise.experiments.disk import told
+from forewise.experiments.work import ERROR, KEY, Key, key_of
 
 TABLE, LOCK, DAMAGED = "rows.jsonl", "rows.lock", "damaged.jsonl"
 #: Columns of the table, in the order that people read them.
@@ -61,7 +63,7 @@ class RowTable:
         self._keys: set[Key] = set()
         self._read_to = 0
         self._last_line = b""
-        with _told("open", self.folder):
+        with told("open", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._locked():
                 self._repair()
@@ -75,7 +77,7 @@ class RowTable:
 
     def refresh(self) -> None:
         """Take notice of rows that others have added."""
-        with _told("read", self.folder):
+        with told("read", self.folder):
             self._refresh()
 
     def append(self, rows: Iterable[dict[str, Any]]) -> int:
@@ -93,7 +95,7 @@ class RowTable:
             left behind.
         """
         added = 0
-        with _told("write to", self.folder), self._locked():
+        with told("write to", self.folder), self._locked():
             if not self._ends_well():
                 self._repair()
             self._refresh()
@@ -228,7 +230,7 @@ def write_csv(folder: str | os.PathLike[str]) -> Path:
     """Write the results table beside itself as ``rows.csv``; return its path."""
     path = Path(folder) / "rows.csv"
     table = read_rows(folder)
-    with _told("write to", Path(folder)):
+    with told("write to", Path(folder)):
         temporary = path.with_suffix(".csv.tmp")
         table.to_csv(temporary, index=False)
         os.replace(temporary, path)
@@ -269,23 +271,3 @@ def _write_line(descriptor: int, line: bytes) -> None:
     if written != len(line):
         os.ftruncate(descriptor, before)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@contextmanager
-def _told(what: str, folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        advice = {
-            errno.ENOSPC: "free some space",
-            errno.EDQUOT: "free some space",
-            errno.EFBIG: "files may not grow that large here: raise the limit",
-            errno.EROFS: "choose a folder that can be written to",
-            errno.EACCES: "choose a folder that can be written to",
-            errno.ENOTDIR: "choose a folder",
-            errno.EEXIST: "choose a folder",
-        }.get(error.errno or 0, "see to it")
-        raise StorageError(
-            f"cannot {what} {str(folder)!r}: {error.strerror or error}; all finished rows are "
-            f"kept: {advice}, and run the same again to go on"
-        ) from error

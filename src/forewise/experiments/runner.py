@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -19,14 +19,14 @@ from typing import Any
 
 from forewise.distributed import Map, SerialMap
 from forewise.experiments.claims import Claim, Claims
-from forewise.experiments.fitting import Fit, FitResult, compute
+from forewise.experiments.disk import write_beside
 from forewise.experiments.grid import all_fits, seed_list
-from forewise.experiments.judging import load_split
-from forewise.experiments.kinds import REAL
-from forewise.experiments.loading import Settings, load_settings
+from forewise.experiments.loading import Settings, load_settings, unknown
 from forewise.experiments.progress import GridProgress
 from forewise.experiments.resources import revision
-from forewise.experiments.rows import RowTable
+from forewise.experiments.rolling_grid import CaseGrid
+from forewise.experiments.rows import RowTable, read_rows
+from forewise.experiments.work import FitResult, Work, compute
 
 _CLAIMS = "claims"
 _PATIENCE_SECONDS = 0.5  # between looks at what another run is computing
@@ -55,6 +55,17 @@ class RunSummary:
     failed: dict[str, str]
     seconds: float
 
+    def __add__(self, later: RunSummary) -> RunSummary:
+        """What this run and a later one did."""
+        return RunSummary(
+            self.computed + later.computed,
+            self.found + later.found,
+            self.elsewhere + later.elsewhere,
+            self.rows + later.rows,
+            self.failed | later.failed,
+            self.seconds + later.seconds,
+        )
+
 
 class _StoppedError(BaseException):
     """Ctrl-C, as the run sees it.
@@ -67,7 +78,7 @@ class _StoppedError(BaseException):
 def run(
     experiments: str | Iterable[str],
     methods: Iterable[str] | None = None,
-    seeds: int | Iterable[int] = 5,
+    seeds: int | Iterable[int] | None = None,
     *,
     output: str | os.PathLike[str],
     map: Map | None = None,
@@ -85,11 +96,13 @@ def run(
     Parameters
     ----------
     experiments : str or list of str
-        Names of experiments (``"nv1"``), or of settings files for all of theirs (``"table1"``).
+        Names of experiments (``"nv1"``, ``"bakery-b"``), or of settings files for all of theirs
+        (``"table1"``, ``"real"``).
     methods : list of str, optional
         Those of the experiments' methods to run; all by default.
-    seeds : int or list of int
-        How many runs, or the seeds themselves.
+    seeds : int or list of int, optional
+        How many runs, or the seeds themselves. By default 5, as in the paper, and 1 in cases:
+        they have the same data for every seed.
     output : path
         Folder of the results table; made if it does not exist.
     map : Map, optional
@@ -116,27 +129,41 @@ def run(
     KeyboardInterrupt
         After Ctrl-C, when everything is in order.
     """
-    started = time.perf_counter()
-    names = [experiments] if isinstance(experiments, str) else list(experiments)
-    fits = all_fits(
-        settings or load_settings(),
-        names,
-        methods,
-        seed_list(seeds),
-        None if data_dir is None else Path(data_dir),
-        quick,
+    chosen = settings or load_settings()
+    asked = [experiments] if isinstance(experiments, str) else list(experiments)
+    names = chosen.experiment_names(asked)
+    wanted = None if methods is None else list(methods)
+    place = None if data_dir is None else Path(data_dir)
+    plain = [name for name in names if name in chosen.experiments]
+    fits = all_fits(chosen, plain, wanted, seed_list(5 if seeds is None else seeds), place, quick)
+    rolling = [name for name in names if name in chosen.cases]
+    cases = CaseGrid(
+        chosen, rolling, wanted, seed_list(1 if seeds is None else seeds), place, quick
     )
-    _require_data(fits)
+    _require_methods(chosen, names, wanted, {fit.method.name for fit in fits} | cases.methods)
+    first = [*fits, *cases.trials()]
+    _require_data([*first, *cases.windows(None)])
     table = RowTable(output)
-    pending = [fit for fit in fits if not _is_finished(fit, table)]
     where = map or SerialMap()
+    summary = _compute_stage(first, table, where, progress)
+    if not rolling:
+        return summary
+    # Windows are judged with the best trial, which is known when all trials are finished.
+    windows = cases.windows(read_rows(output) if len(table) else None)
+    return summary + _compute_stage(windows, table, where, progress)
+
+
+def _compute_stage(fits: Sequence[Work], table: RowTable, where: Map, progress: bool) -> RunSummary:
+    """Compute those that are not in the table."""
+    started = time.perf_counter()
+    pending = [fit for fit in fits if not _is_finished(fit, table)]
     shown = GridProgress(pending, len(fits) - len(pending), where.jobs, shown=progress)
     if table.set_aside:
         shown.say(
             f"{table.set_aside} damaged line(s) of the table were set aside in "
             f"{table.folder / 'damaged.jsonl'}; what they were about is computed again"
         )
-    work = _Work(table, Claims(table.folder / _CLAIMS), list(pending), shown)
+    work = _Stage(table, Claims(table.folder / _CLAIMS), list(pending), shown)
     try:
         with _stoppable(), shown:
             work.compute_all(where)
@@ -156,11 +183,11 @@ def run(
     )
 
 
-class _Work:
+class _Stage:
     """The fits that are left, and what became of them."""
 
     def __init__(
-        self, table: RowTable, claims: Claims, pending: list[Fit], shown: GridProgress
+        self, table: RowTable, claims: Claims, pending: list[Work], shown: GridProgress
     ) -> None:
         self._table, self._claims, self._shown = table, claims, shown
         self._pending = pending
@@ -185,7 +212,7 @@ class _Work:
             for claim in self._held.values():
                 claim.release()
 
-    def _next(self) -> Fit | None:
+    def _next(self) -> Work | None:
         """A fit to compute, claimed; None if others have claimed all that is left."""
         for fit in tuple(self._pending):
             claim = self._claims.take(fit.identifier)
@@ -202,6 +229,8 @@ class _Work:
         return None
 
     def _store(self, result: FitResult) -> None:
+        for place, content in result.files.items():
+            write_beside(self._table.folder, place, content)
         self.rows += self._table.append([row | revision() for row in result.rows])
         self._release(result.fit)
         self.computed += 1
@@ -209,21 +238,28 @@ class _Work:
             self.failed[result.fit.name] = result.error
         self._shown.finished(result)
 
-    def _release(self, fit: Fit) -> None:
+    def _release(self, fit: Work) -> None:
         self._held.pop(fit.identifier).release()
 
 
-def _is_finished(fit: Fit, table: RowTable) -> bool:
+def _is_finished(fit: Work, table: RowTable) -> bool:
     return all(key in table for key in fit.row_keys())
 
 
-def _require_data(fits: list[Fit]) -> None:
+def _require_data(fits: Iterable[Work]) -> None:
     """Load real data once before anything is computed, so that a missing file is told at once."""
-    seen = set()
-    for fit in fits:
-        if fit.setting.dataset.name in REAL and fit.setting.dataset not in seen:
-            seen.add(fit.setting.dataset)
-            load_split(fit.setting)
+    for fit in {fit.source: fit for fit in fits if fit.source is not None}.values():
+        fit.require_data()
+
+
+def _require_methods(
+    settings: Settings, names: list[str], wanted: list[str] | None, found: set[str]
+) -> None:
+    """Raise if a method that was asked for belongs to none of the experiments."""
+    for method in wanted or ():
+        if method not in found:
+            listed = dict.fromkeys(m for name in names for m in settings.method_names(name))
+            raise unknown(f"method of {', '.join(names)}", method, listed)
 
 
 @contextmanager

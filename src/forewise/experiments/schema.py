@@ -20,11 +20,13 @@ Pair = tuple[Count, Count]
 Free = dict[str, Any]
 
 
-class _Table(BaseModel):
+class Table(BaseModel):
+    """A table of a settings file: unknown keys are mistakes."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class DatasetTable(_Table):
+class DatasetTable(Table):
     """Which data: `name`, and how many rows to validate and test on if not the paper's."""
 
     name: str
@@ -35,10 +37,10 @@ class DatasetTable(_Table):
     @field_validator("name")
     @classmethod
     def _is_known(cls, name: str) -> str:
-        return _one_of(name, DATASETS)
+        return one_of(name, DATASETS)
 
 
-class ProblemTable(_Table):
+class ProblemTable(Table):
     """Which problem: `name`, and the few numbers that can be set."""
 
     name: str
@@ -48,17 +50,38 @@ class ProblemTable(_Table):
     @field_validator("name")
     @classmethod
     def _is_known(cls, name: str) -> str:
-        return _one_of(name, PROBLEMS)
+        return one_of(name, PROBLEMS)
 
 
-class OracleTable(_Table):
+class OracleTable(Table):
     """Draws from the true distribution for the oracle, and for the metric FR32."""
 
     draws: Count
     few_draws: Count = 32
 
 
-class MethodTable(_Table):
+class RollingTable(Table):
+    """How a method learns in a case, an experiment that rolls over time.
+
+    Parameters
+    ----------
+    each : {"all", "series"}
+        One model of all rows, or one for each series.
+    history_days : int, optional
+        Days before a window that are trained on; all by default.
+    relative : bool
+        Learn outcomes as multiples of a recent mean of the series, where the case has one.
+    trials : list of tables
+        Changes of the method, one of which is chosen by its cost on the tuning days.
+    """
+
+    each: Literal["all", "series"] = "all"
+    history_days: Count | None = None
+    relative: bool = False
+    trials: tuple[Free, ...] = ()
+
+
+class MethodTable(Table):
     """How decisions are learned; what is left out comes from `like`, or from the experiment.
 
     `learner` and `predictor` are tables with a `kind` and that class's own settings, `training`
@@ -66,7 +89,7 @@ class MethodTable(_Table):
     training are M_train, unless the predictor has `n_scenarios`; in combined training the
     programs have M_train scenarios in any case. `keep` says which epoch's weights are kept: the
     best on the validation rows, or the last. `m` replaces the experiment's M, for methods that
-    have no reason to be sparing.
+    have no reason to be sparing. `rolling` is for cases alone.
     """
 
     title: str | None = None
@@ -76,16 +99,17 @@ class MethodTable(_Table):
     training: Free = {}
     keep: Literal["best", "last"] | None = None
     m: tuple[Count, ...] | None = None
+    rolling: RollingTable | None = None
 
 
-class NetworkTable(_Table):
+class NetworkTable(Table):
     """What all networks of an experiment have, unless a method says otherwise."""
 
     hidden_sizes: tuple[Count, ...]
     training: Free = {}
 
 
-class PaperFigure(_Table):
+class PaperFigure(Table):
     """A figure of the paper, in the units of its tables."""
 
     method: str
@@ -96,7 +120,7 @@ class PaperFigure(_Table):
     m: Count | None = None
 
 
-class ExperimentTable(_Table):
+class ExperimentTable(Table):
     """One experiment: data, problem, methods, and what is measured.
 
     Parameters
@@ -146,17 +170,18 @@ class ExperimentTable(_Table):
     @field_validator("solver")
     @classmethod
     def _is_known(cls, solver: str) -> str:
-        return _one_of(solver, SOLVERS)
+        return one_of(solver, SOLVERS)
 
     @field_validator("metrics")
     @classmethod
     def _are_known(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
         for metric in metrics:
-            _one_of(metric, METRICS)
+            one_of(metric, METRICS)
         return metrics
 
 
-def _one_of(name: str, known: Any) -> str:
+def one_of(name: str, known: Any) -> str:
+    """The name, if it is a known one."""
     if name not in known:
         raise ValueError(f"must be one of {', '.join(known)}, but is {name!r}")
     return name

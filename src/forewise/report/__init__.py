@@ -3,6 +3,7 @@
 `results` checks the rows, `paper` has what belongs beside them, `statistics` the intervals and
 tests. `tables` makes Table 1 and Table 2 of `cells`, which `text`, `markdown` and `latex` render.
 `claims`, `figures` (drawn by `charts`), `panels` and `missing` are the other parts of the `page`.
+`pay` is the page about real data, made of `cases`, `pay_tables` and `pay_plots`.
 May import: everything up to experiments and plots. To add a section: a function of `Results` in a
 module of its own, and a place in the template.
 """
@@ -13,6 +14,7 @@ from forewise.report.latex import as_latex
 from forewise.report.markdown import as_markdown
 from forewise.report.missing import MissingFits, failed_fits, missing_fits
 from forewise.report.page import render_report, write_report
+from forewise.report.pay import write_pay_page
 from forewise.report.results import Results, gather
 from forewise.report.statistics import Comparison, PaperValue, Summary, compare, summarise
 from forewise.report.tables import table1, table2
@@ -42,5 +44,6 @@ __all__ = [
     "summarise",
     "table1",
     "table2",
+    "write_pay_page",
     "write_report",
 ]

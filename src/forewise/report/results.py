@@ -176,7 +176,8 @@ def gather(
         raise InvalidInputError(
             "rows must have at least one row, but is empty: run something first"
         )
-    table = rows.reindex(columns=[*_KEY, "value", *_OTHERS])
+    # Windows of real cases have no training size; another page is about them.
+    table = rows[rows["n_train"].notna()].reindex(columns=[*_KEY, "value", *_OTHERS])
     current = _latest(table)
     value = pd.to_numeric(current["value"], errors="coerce").astype(float)
     usable = np.isfinite(value) & (current["metric"] != ERROR)

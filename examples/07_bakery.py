@@ -1,0 +1,106 @@
+"""How much to bake: a Bayesian network against SAA, judged month by month on real demand.
+
+One model learns several series together, with store and product as inputs; every month it is
+fitted on the past and decides the next. The bakery's files are taken where they are (`forewise
+data list` says where they are sought); otherwise demand is made up. Run it with
+``python examples/07_bakery.py``; it draws ``07_bakery.png``.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import forewise as fw
+from forewise.datasets import bakery, bakery_contexts, bakery_newsvendor
+
+STORES = [2, 17, 21]
+LEVEL = 0.75  # three days in four should have enough
+
+
+def demand_table() -> pd.DataFrame:
+    """Some stores of the bakery, or made-up ones."""
+    try:
+        table = bakery()
+    except fw.MissingDataError:
+        print("the bakery's files are not here; demand is made up")
+        return made_up_table(n_days=700, seed=0)
+    return table[table["store"].isin(STORES)].reset_index(drop=True)
+
+
+def made_up_table(n_days: int, seed: int) -> pd.DataFrame:
+    """Demand with a week, a slow drift and a store's own size, in the form of the real table."""
+    random = np.random.default_rng(seed)
+    week = np.array([0.9, 0.9, 0.95, 1.0, 1.2, 1.4, 0.8])
+    parts = []
+    for store in STORES:
+        for product in (101, 109, 110):
+            date = pd.date_range("2017-01-01", periods=n_days)
+            mean = random.uniform(20, 80) * week[date.day_of_week]
+            mean = mean * np.exp(0.1 * np.cumsum(random.normal(0, 0.15, n_days)))
+            parts.append(pd.DataFrame({"date": date, "store": store, "product": product,
+                                       "weekday": date.day_of_week,
+                                       "demand": random.poisson(mean).astype(float)}))  # fmt: skip
+    table = pd.concat(parts, ignore_index=True)
+    flags = ["closed", "holiday", "holiday_in_2_days", "school_holiday"]
+    table[[*flags, "promotion", "promotion_last_week"]] = False
+    table["rain"] = random.gamma(0.3, 5.0, len(table))
+    table["temperature"] = 10 - 10 * np.cos(2 * np.pi * table["date"].dt.day_of_year / 365)
+    return table
+
+
+def methods(problem: fw.Problem, contexts: pd.DataFrame, epochs: int) -> dict[str, fw.Learner]:
+    series = [name for name in contexts.columns if name.startswith(("store_", "product_"))]
+    week = [name for name in contexts.columns if name.startswith("weekday_")]
+    network = fw.BayesianPredictor(
+        hidden_sizes=(64, 64), n_scenarios=4, kl_weight=0.1, prior_std=0.3, initial_std=0.01,
+        training=fw.Training(epochs=epochs, batch_size=256), random_state=0,
+    )  # fmt: skip
+    by_series, by_day = fw.GroupedPredictor(series), fw.GroupedPredictor([*series, *week])
+    return {
+        "SAA of the series": fw.DecoupledLearner(problem, by_series),
+        "SAA per weekday": fw.DecoupledLearner(problem, by_day),
+        "D-BNN, all series": fw.DecoupledLearner(problem, network),
+    }
+
+
+def main(
+    folder: Path = Path(), table: pd.DataFrame | None = None, epochs: int = 25, n_months: int = 4
+) -> dict[str, float]:
+    table = demand_table() if table is None else table
+    contexts = bakery_contexts(table)
+    kept = ~table["closed"] & (contexts["demand_mean_28_missing"] == 0)
+    contexts, demand, dates = contexts[kept], table["demand"][kept], table["date"][kept]
+    # The first month that is decided; two years before it are learned from.
+    days = (dates.max() - dates.min()).days - 31 * n_months
+    judged = {}
+    for name, learner in methods(bakery_newsvendor(LEVEL), contexts, epochs).items():
+        judged[name] = fw.evaluate_rolling(
+            learner, contexts, demand, dates,
+            min_train_days=days, max_train_days=730, validation_days=42, n_scenarios=128,
+        )  # fmt: skip
+    compared = fw.compare_rolling(judged, "SAA of the series")
+    print(f"mean cost of a decision at service level {LEVEL}, and against plain SAA:")
+    for name, row in compared.iterrows():
+        low, high = (f"{100 * row[f'relative_{end}']:+.1f}" for end in ("lower", "upper"))
+        print(f"{name:>18}: {row['cost']:6.1f}  {100 * row['relative']:+6.1f} % [{low}, {high}]")
+    draw(judged, folder / "07_bakery.png")
+    return {str(name): float(row["cost"]) for name, row in compared.iterrows()}
+
+
+def draw(judged: dict[str, pd.DataFrame], path: Path) -> None:
+    figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    for (name, table), color in zip(judged.items(), ["black", "#E69F00", "#0072B2"], strict=True):
+        weekly = table.set_index("date")["cost"].resample("W-SUN").mean()
+        axes.plot(weekly.index, weekly, color=color, lw=1.6, label=name)
+    axes.set(ylabel="mean cost of a decision", ylim=(0, None))
+    axes.set_title("What the week's decisions cost", loc="left", fontweight="bold")
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

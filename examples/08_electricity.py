@@ -1,0 +1,103 @@
+"""Tomorrow's electricity: decide 48 half-hours from yesterday's load, judged on days to come.
+
+The schedule has ramp limits, too little is dearer than too much, and a battery helps when the load
+is seen. The demand of Victoria is taken where its file is (`forewise data list` says where it is
+sought); otherwise a load is made up. Run it with ``python examples/08_electricity.py``; it draws
+``08_electricity.png``.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import forewise as fw
+from forewise.datasets import day_ahead_problem, victoria, victoria_contexts
+
+TRAINING = fw.Training(epochs=120, batch_size=32)
+
+
+def days_of_load() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Contexts, and loads in GW, of each day."""
+    try:
+        data = victoria()
+    except fw.MissingDataError:
+        print("the demand of Victoria is not here; a load is made up")
+        return made_up_days(400, seed=0)
+    contexts = victoria_contexts(data).dropna()
+    return contexts, data.demand.loc[contexts.index] / 1000
+
+
+def made_up_days(n: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A double hump whose height follows the weather, and yesterday as the context."""
+    random = np.random.default_rng(seed)
+    hour = np.arange(48) / 2
+    humps = np.exp(-(((hour - 8.5) / 3) ** 2)) + 1.3 * np.exp(-(((hour - 18) / 3.5) ** 2))
+    level = np.zeros(n)
+    for day in range(1, n):
+        level[day] = 0.8 * level[day - 1] + 0.25 * random.normal()
+    week = np.where(np.arange(n) % 7 < 5, 1.0, 0.5)
+    noise = 0.04 * random.normal(size=(n, 48)).cumsum(axis=1)
+    index = pd.date_range("2013-01-01", periods=n, name="date")
+    loads = pd.DataFrame(4 + level[:, None] + week[:, None] * humps + noise, index)
+    loads = loads.set_axis([f"{h // 2:02d}:{h % 2 * 30:02d}" for h in range(48)], axis=1)
+    contexts = loads.shift(1).add_prefix("load_").assign(workday=week).dropna()
+    return contexts, loads.loc[contexts.index]
+
+
+def main(
+    folder: Path = Path(),
+    data: tuple[pd.DataFrame, pd.DataFrame] | None = None,
+    n_days: int = 56,
+    training: fw.Training = TRAINING,
+    n_scenarios: int = 16,
+) -> dict[str, float]:
+    contexts, loads = days_of_load() if data is None else data
+    problem = day_ahead_problem()
+    network = fw.BayesianPredictor(
+        hidden_sizes=(64, 64), n_scenarios=4, kl_weight=0.1, prior_std=0.3, initial_std=0.01,
+        training=training, random_state=0,
+    )  # fmt: skip
+    learners = {
+        "SAA": fw.DecoupledLearner(problem, fw.EmpiricalPredictor()),
+        "kNN-SAA": fw.DecoupledLearner(problem, fw.NeighborPredictor(n_neighbors=20)),
+        "D-BNN": fw.DecoupledLearner(problem, network),
+    }
+    # The last days are decided four weeks at a time, from all days before.
+    settings = {"window": 28, "min_train_days": len(loads) - n_days, "n_scenarios": n_scenarios}
+    judged = {
+        name: fw.evaluate_rolling(learner, contexts, loads, contexts.index, **settings,
+                                  validation_days=28)
+        for name, learner in learners.items()
+    }  # fmt: skip
+    compared = fw.compare_rolling(judged, "SAA")
+    print("mean cost of a day's imbalance, and against SAA:")
+    for name, row in compared.iterrows():
+        low, high = (f"{100 * row[f'relative_{end}']:+.1f}" for end in ("lower", "upper"))
+        print(f"{name:>8}: {row['cost']:7.3f}  {100 * row['relative']:+6.1f} % [{low}, {high}]")
+    draw(loads, judged, folder / "08_electricity.png")
+    return {str(name): float(row["cost"]) for name, row in compared.iterrows()}
+
+
+def draw(loads: pd.DataFrame, judged: dict[str, pd.DataFrame], path: Path) -> None:
+    figure, (top, below) = plt.subplots(2, figsize=(8, 6), layout="constrained")
+    hour = np.arange(48) / 2
+    day = next(iter(judged.values())).index[-1]
+    for (name, table), color in zip(judged.items(), ["black", "#E69F00", "#0072B2"], strict=True):
+        top.plot(table["date"], table["cost"], color=color, lw=1.4, label=name)
+        schedule = table.filter(like="decision_").loc[day]
+        below.plot(hour, schedule, color=color, lw=1.6, label=f"schedule, {name}")
+    below.plot(hour, loads.loc[day], color="0.5", lw=1.4, ls="--", label="load that came")
+    top.set(ylabel="cost of the day", ylim=(0, None))
+    top.set_title("What each day's schedule cost", loc="left", fontweight="bold")
+    below.set(xlabel="hour of the last day", ylabel="GW", xlim=(0, 23.5), xticks=range(0, 24, 3))
+    for axes in (top, below):
+        axes.legend(frameon=False, fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Costs over time, for the page "Does it pay?". May import: plots, and its siblings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+from forewise.plots import STYLE
+from forewise.report.cases import CaseResult, MethodCosts
+from forewise.report.pay_tables import BAYESIAN, ranked
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+_COLOURS = ("black", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+_DASHES = ("--", "-", "-", "-", "-.", ":")
+_WEEKS = 4  # of the moving mean
+
+
+def plot_over_time(result: CaseResult, path: Path) -> None:
+    """Mean cost by week, smoothed over four, of the methods that a reader asks for first."""
+    shown = _shown(result)
+    cvar = result.table.decision.cvar
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3.6), layout="constrained")
+        axes = figure.subplots()
+        for method, colour, dash in zip(shown, _COLOURS, _DASHES, strict=False):
+            costs = pd.Series(method.judged(cvar), index=pd.DatetimeIndex(result.dates))
+            weekly = costs.resample("W-SUN").mean().rolling(_WEEKS, min_periods=1).mean()
+            axes.plot(weekly.index, weekly, color=colour, ls=dash, lw=1.4, label=method.title)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("mean cost of a decision, four weeks")
+        axes.set_title(result.table.title, loc="left", fontweight="bold")
+        axes.legend(frameon=False, ncols=2, fontsize=8)
+        figure.savefig(path, dpi=120)
+
+
+def _shown(result: CaseResult) -> list[MethodCosts]:
+    """Plain SAA, the best two baselines, the best learner, the best Bayesian ones."""
+    baselines, learners = ranked(result, learners=False), ranked(result, learners=True)
+    bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
+    saa = [method for method in baselines if method.name == "real-saa"]
+    wanted = [*saa, *baselines[:2], *learners[:1], *bayesian[:2]]
+    return list({method.name: method for method in wanted}.values())[: len(_COLOURS)]

@@ -1,0 +1,189 @@
+"""Tables and sentences of the page "Does it pay?".
+
+May import: metrics, and its sibling `cases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from forewise.metrics import block_bootstrap, block_bootstrap_difference
+from forewise.metrics.comparison import Difference
+from forewise.report.cases import CaseResult, MethodCosts
+
+_SAA = "real-saa"
+#: Networks whose weights are uncertain: what the paper is about.
+BAYESIAN = ("real-d-bnn", "real-c-bnn", "real-mixture", "real-d-bnn-each")
+_PAIRS = (("real-c-bnn", "real-d-bnn"), ("real-c-ann", "real-d-ann"))
+_POOLS = (
+    ("real-d-bnn", "real-d-bnn-each"),
+    ("real-boosting-residuals", "real-boosting-residuals-each"),
+)
+_DAYS = 365
+
+
+def difference(result: CaseResult, a: MethodCosts, b: MethodCosts) -> Difference:
+    """How much less (negative) or more a costs, as a share of b's cost."""
+    cvar = result.table.decision.cvar
+    return block_bootstrap_difference(
+        a.judged(cvar), b.judged(cvar), result.dates, relative=True, random_state=0
+    )
+
+
+def ranked(result: CaseResult, *, learners: bool | None = None) -> list[MethodCosts]:
+    """Methods, cheapest first: all, only forewise's learners, or only baselines."""
+    cvar = result.table.decision.cvar
+    kept = [m for m in result.methods if learners is None or m.learner == learners]
+    return sorted(kept, key=lambda method: float(method.judged(cvar).mean()))
+
+
+def cost_table(result: CaseResult) -> str:
+    """All methods with intervals, against the best baseline and against plain SAA."""
+    baselines, cvar = ranked(result, learners=False), result.table.decision.cvar
+    best, saa = (baselines[0] if baselines else None), result.method(_SAA)
+    figure = "cost" if cvar is None else f"CVaR {cvar:g} of the cost"
+    heads = ["method", figure, "95 % interval"]
+    heads += [f"against {best.title}"] if best else []
+    heads += [f"against {saa.title}"] if saa else []
+    lines = []
+    for place, method in enumerate(ranked(result)):
+        cost = block_bootstrap(method.judged(cvar), result.dates, random_state=0)
+        mean = f"{cost.estimate:.4g}"
+        cells = [method.title, f"**{mean}**" if place == 0 else mean]
+        cells.append(f"{cost.lower:.4g} to {cost.upper:.4g}")
+        cells += [_share(result, method, other) for other in (best, saa) if other]
+        lines.append([*cells, f"{method.seconds:.3g} s", method.chosen])
+    return markdown_table([*heads, "one fit", "chosen"], lines)
+
+
+def level_table(result: CaseResult) -> str:
+    """Mean cost at each service level."""
+    problems = [str(level) for level in result.methods[0].costs.columns[2:]]
+    order = ranked(result)
+    means = np.array([method.costs[problems].to_numpy().mean(axis=0) for method in order])
+    best = means.argmin(axis=0)
+    lines = [
+        [m.title, *(f"**{v:.4g}**" if best[k] == i else f"{v:.4g}" for k, v in enumerate(row))]
+        for i, (m, row) in enumerate(zip(order, means, strict=True))
+    ]
+    return markdown_table(["cost at service level", *problems], lines)
+
+
+def verdict(result: CaseResult) -> str:
+    """Who has the lowest cost, and whether that can be told from the best of the others."""
+    learners, baselines = ranked(result, learners=True), ranked(result, learners=False)
+    if not learners or not baselines:
+        return "Nothing to compare yet: " + ("; ".join(result.missing) or "no method") + "."
+    learner, baseline = learners[0], baselines[0]
+    told = [
+        f"Best learner: {learner.title}; best baseline: {baseline.title}. The learner costs "
+        f"{_words(difference(result, learner, baseline))}."
+    ]
+    saa = result.method(_SAA)
+    if saa is not None:
+        told.append(f"Against plain SAA: {_words(difference(result, learner, saa))}.")
+    bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
+    others = [method for method in ranked(result) if method.name not in BAYESIAN]
+    if bayesian and others:
+        gap = difference(result, bayesian[0], others[0])
+        told.append(
+            f"Bayesian networks {_standing(gap)}: {bayesian[0].title} costs {_words(gap)} than "
+            f"{others[0].title}."
+        )
+    if result.missing:
+        told.append(f"{len(result.missing)} method(s) are not finished.")
+    return " ".join(told)
+
+
+def combined_table(results: Sequence[CaseResult]) -> str:
+    """Combined against decoupled learning of the same network, in every case."""
+    lines = []
+    for result in results:
+        cells = [result.table.title]
+        for names in _PAIRS:
+            a, b = (result.method(name) for name in names)
+            cells.append("–" if a is None or b is None else _share(result, a, b))
+        if cells[1:] != ["–"] * len(_PAIRS):
+            lines.append(cells)
+    if not lines:
+        return ""
+    heads = ["case", "C-BNN against D-BNN", "C-ANN against D-ANN"]
+    text = (
+        "## Does combined learning win?\n\nThe paper expects it with few scenarios and with little "
+        "data. Negative: combined costs less.\n\n"
+    )
+    return text + markdown_table(heads, lines) + "\n"
+
+
+def pooling_table(results: Sequence[CaseResult]) -> str:
+    """One model of all series against one for each."""
+    lines = []
+    for result in results:
+        for names in _POOLS:
+            a, b = (result.method(name) for name in names)
+            if a is not None and b is not None:
+                n_series = a.costs["series"].nunique()
+                times = f"{a.seconds / (b.seconds / n_series):.1f}"
+                lines.append([a.title, _share(result, a, b), f"{a.seconds:.3g} s",
+                              f"{b.seconds:.3g} s", times])  # fmt: skip
+    if not lines:
+        return ""
+    heads = ["pooled model", "cost against one per series", "one fit", "fits of all series",
+             "pooled fit / one series' fit"]  # fmt: skip
+    return "## One model for all series\n\n" + markdown_table(heads, lines) + "\n"
+
+
+def worth(result: CaseResult) -> str:
+    """What a percent of the cost is, in the case's own units."""
+    best, decision = ranked(result)[0], result.table.decision
+    mean = float(best.costs.iloc[:, 2:].to_numpy().mean())
+    n_series = best.costs["series"].nunique()
+    a_year = 0.01 * mean * len(best.costs) / (result.dates.nunique() / _DAYS)
+    told = f"**What a percent is worth.** One percent of {best.title}'s cost is {0.01 * mean:.3g} "
+    if decision.name == "newsvendor":
+        return told + (
+            f"per series and day, {a_year:,.0f} in a year for {n_series} series. A piece too few "
+            f"and a piece too many cost 10 together, so that this is about {a_year / 5:,.0f} "
+            "pieces a year that are baked for nobody, or missed."
+        )
+    if decision.name == "oven":
+        return told + (
+            f"per store and day, {a_year:,.0f} in a year for {n_series} stores: as much as "
+            f"{a_year / 3 / 100:,.1f} whole ovens of bread that were asked for and not there."
+        )
+    return told + (
+        f"a day, {a_year:,.2f} in a year. Costs are squared: one percent less is what imbalances "
+        "have that are half a percent smaller everywhere."
+    )
+
+
+def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in GitHub's Markdown; text to the left, the rest to the right."""
+    rows = [heads, [":--", *["--:"] * (len(heads) - 1)], *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _share(result: CaseResult, a: MethodCosts, b: MethodCosts) -> str:
+    if a is b:
+        return "–"
+    gap = difference(result, a, b)
+    return f"{_percent(gap.estimate)} [{_percent(gap.lower)}, {_percent(gap.upper)}]"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f} %".replace("-", "−")
+
+
+def _words(gap: Difference) -> str:
+    way = "less" if gap.estimate < 0 else "more"
+    ends = f"[{_percent(gap.lower)}, {_percent(gap.upper)}]"
+    sure = "" if gap.lower > 0 or gap.upper < 0 else ", which weeks alone could explain"
+    return f"{abs(100 * gap.estimate):.1f} % {way} {ends}{sure}"
+
+
+def _standing(gap: Difference) -> str:
+    if gap.upper < 0:
+        return "win"
+    return "lose" if gap.lower > 0 else "neither win nor lose"

@@ -1,0 +1,93 @@
+"""The page about real data: from rows, whole or in part, to tables, sentences and pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forewise.exceptions import InvalidInputError
+from forewise.experiments import load_settings, rolling_fits, run
+from forewise.report import write_pay_page
+from forewise.report.cases import gather_cases
+from forewise.report.pay_tables import cost_table, difference, ranked
+from tests.experiments.made_up_data import TEXT, load_made_up
+from tests.experiments.tiny import TEXT as PAPER
+from tests.experiments.tiny import write
+
+# The page knows some methods by name: plain SAA, and which network belongs to which.
+NAMED = {
+    '"saa"': '"real-saa"', "methods.saa]": "methods.real-saa]", '"bnn"': '"real-d-bnn"',
+    "methods.bnn]": "methods.real-d-bnn]", "methods.bnn.": "methods.real-d-bnn.",
+    '"bnn-each"': '"real-d-bnn-each"', "methods.bnn-each]": "methods.real-d-bnn-each]",
+    '"c-bnn"': '"real-c-bnn"', "methods.c-bnn]": "methods.real-c-bnn]",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    text = TEXT
+    for old, new in NAMED.items():
+        text = text.replace(old, new)
+    return load_settings(write(tmp_path_factory.mktemp("settings"), text))
+
+
+@pytest.fixture(scope="module")
+def folder(settings, tmp_path_factory):
+    place = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rolling_fits, "load_case", load_made_up)
+        run("shops", settings=settings, output=place, progress=False)
+    return place
+
+
+def test_the_page_has_everything(settings, folder, tmp_path):
+    remarks = tmp_path / "remarks.md"
+    remarks.write_text("## Why\n\nBecause.\n")
+    page = write_pay_page(folder, tmp_path / "page.md", settings, remarks=remarks).read_text()
+    wanted = ["At a glance", "Shops", "against Plain", "cost at service level", "What a percent"]
+    for part in [*wanted, "Does combined learning win?", "One model for all series", "Because."]:
+        assert part in page
+    assert "Not finished" not in page
+    assert (tmp_path / "pay_shops.png").stat().st_size > 10_000
+
+
+def test_figures_are_those_of_the_costs(settings, folder):
+    (result,) = gather_cases(folder, settings)
+    plain = result.method("real-saa")
+    assert plain is not None
+    costs = plain.costs[["0.25", "0.9"]].to_numpy().mean(axis=1)
+    assert plain.judged(None) == pytest.approx(costs)
+    assert f"{costs.mean():.4g}" in cost_table(result)
+    best = ranked(result)[0]
+    gap = difference(result, best, plain)
+    assert gap.estimate == pytest.approx(best.judged(None).mean() / costs.mean() - 1)
+
+
+def test_the_tail_is_that_of_the_costs(settings, folder):
+    (result,) = gather_cases(folder, settings)
+    method = result.methods[0]
+    cost = np.sort(method.costs.iloc[:, 2:].to_numpy().mean(axis=1))
+    n_tail = len(cost) // 10
+    assert method.judged(1 - n_tail / len(cost)).mean() == pytest.approx(
+        cost[-n_tail:].mean(), rel=0.02
+    )
+
+
+def test_what_is_missing_is_told(settings, folder, tmp_path):
+    part = tmp_path / "part"
+    part.mkdir()
+    (part / "costs").symlink_to(folder / "costs")
+    lines = (folder / "rows.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if '"real-c-bnn"' not in line or '"fold": 1' not in line]
+    (part / "rows.jsonl").write_text("".join(kept))
+    page = write_pay_page(part, tmp_path / "page.md", settings).read_text()
+    assert "Not finished, and not in the table:** c-bnn: 1 of 2 windows" in page.replace(
+        "real-c-bnn", "c-bnn"
+    )
+
+
+def test_a_folder_of_the_paper_is_refused(settings, tmp_path):
+    paper = load_settings(write(tmp_path, PAPER))
+    run("small", ["saa"], 1, settings=paper, output=tmp_path / "rows", progress=False)
+    with pytest.raises(InvalidInputError, match="no rows of real cases"):
+        write_pay_page(tmp_path / "rows", tmp_path / "page.md", settings)
