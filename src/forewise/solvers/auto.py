@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
+
 from forewise.problems.base import Problem
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
@@ -16,13 +18,18 @@ from forewise.solvers.closed_form import DualSearch, WeightedQuantile
 from forewise.solvers.conic import ConicSolver
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.risk import RiskSolver
-from forewise.solvers.solution import Solution
+from forewise.solvers.solution import Solution, Status
 
 
 @dataclass(frozen=True)
 class AutoSolver(Solver):
     """Takes the closed form where the problem has one, and the solver of its kind elsewhere.
+
+    The few contexts that the interior point leaves `inaccurate` (about one degenerate linear
+    program in some thousands) are solved once more by the `ReferenceSolver`; their decisions carry
+    no gradients, and pass the same test of residuals or stay inaccurate.
 
     Parameters
     ----------
@@ -56,7 +63,18 @@ class AutoSolver(Solver):
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve every context with the chosen solver."""
-        return self.choice(problem).solve(problem, scenarios)
+        choice = self.choice(problem)
+        if not isinstance(choice, InteriorPoint):
+            return choice.solve(problem, scenarios)
+        program = problem.program(scenarios)
+        solution = choice.solve_program(program)
+        open_ones = [i for i, s in enumerate(solution.status) if s is Status.INACCURATE]
+        if not open_ones:
+            return solution
+        places = torch.tensor(open_ones, device=program.weights.device)
+        with torch.no_grad():
+            second = ReferenceSolver().solve_program(program.take(places))
+        return solution.with_contexts(open_ones, second)
 
 
 def solve(

@@ -119,6 +119,37 @@ class Solution:
         optimal = [status is Status.OPTIMAL for status in self.status]
         return torch.tensor(optimal, device=self.decision.device)
 
+    def with_contexts(self, contexts: list[int], others: Solution) -> Solution:
+        """This solution with those of other contexts in the places of some of its own."""
+        places = torch.tensor(contexts, device=self.decision.device)
+
+        def put(mine: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+            return mine.index_copy(0, places, other.to(mine))
+
+        status, certificates = list(self.status), dict(self.certificates)
+        for number, place in enumerate(contexts):
+            status[place] = others.status[number]
+            certificates.pop(place, None)
+            if number in others.certificates:
+                certificates[place] = others.certificates[number]
+        duals = {
+            name: put(getattr(self.duals, name), getattr(others.duals, name))
+            for name in self.duals.__match_args__
+        }
+        return replace(
+            self,
+            decision=put(self.decision, others.decision),
+            recourse=put(self.recourse, others.recourse),
+            objective=put(self.objective, others.objective),
+            primal_residual=put(self.primal_residual, others.primal_residual),
+            dual_residual=put(self.dual_residual, others.dual_residual),
+            gap=put(self.gap, others.gap),
+            iterations=put(self.iterations, others.iterations),
+            duals=Duals(**duals),
+            status=tuple(status),
+            certificates=certificates,
+        )
+
     def to(self, dtype: torch.dtype) -> Solution:
         """The same solution in another floating-point precision."""
         duals = Duals(*(getattr(self.duals, name).to(dtype) for name in self.duals.__match_args__))
