@@ -23,10 +23,10 @@ from forewise.experiments.rolling_fits import (
 )
 from forewise.experiments.trials import Trial, trials_of
 
-# The quick version: two stores, two trials, two epochs, four weeks.
-_QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS, _QUICK_DAYS = (2, 17), 2, 2, 28
-_QUICK_HISTORY, _QUICK_STOPPING, _QUICK_M = 150, 14, 8
-_QUICK_SIZES = (16,)
+# The quick version: two stores, two trials, two epochs (one through the solver), two weeks.
+_QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS, _QUICK_DAYS = (2, 17), 2, 2, 14
+_QUICK_HISTORY = {"bakery-series": 150, "bakery-stores": 150, "victoria": 60}
+_QUICK_STOPPING, _QUICK_M, _QUICK_SIZES = 14, 4, (16,)
 
 
 class CaseGrid:
@@ -120,12 +120,13 @@ def _validation_figures(rows: pd.DataFrame) -> dict[tuple[Any, ...], float]:
 
 def _quick_case(case: CaseTable) -> CaseTable:
     stores = case.source.name != "victoria"
+    history = _QUICK_HISTORY[case.source.name]
     return case.model_copy(
         update={
             "source": case.source.model_copy(update={"stores": _QUICK_STORES} if stores else {}),
             "last_day": min(case.last_day, case.first_day + timedelta(days=_QUICK_DAYS - 1)),
             "window": "quarter",
-            "history_days": min(case.history_days or _QUICK_HISTORY, _QUICK_HISTORY),
+            "history_days": min(case.history_days or history, history),
             "tuning_days": _QUICK_DAYS,
             "stopping_days": min(case.stopping_days, _QUICK_STOPPING),
             "m": min(case.m, _QUICK_M),
@@ -137,12 +138,13 @@ def _quick_case(case: CaseTable) -> CaseTable:
 
 def _quick_trial(trial: Trial) -> Trial:
     method, learner = trial.method, dict(trial.method.learner)
+    epochs = _QUICK_EPOCHS if learner["kind"] == "decoupled" else 1
     if "pretraining" in learner:
         learner["pretraining"] = learner["pretraining"] | {"epochs": _QUICK_EPOCHS}
     quick = replace(
         method,
         learner=learner,
         hidden_sizes=_QUICK_SIZES,
-        training=method.training | {"epochs": _QUICK_EPOCHS},
+        training=method.training | {"epochs": epochs},
     )
     return replace(trial, method=quick)
