@@ -45,7 +45,7 @@ def made_up_table(n_days: int, seed: int) -> pd.DataFrame:
     table = pd.concat(parts, ignore_index=True)
     flags = ["closed", "holiday", "holiday_in_2_days", "school_holiday"]
     table[[*flags, "promotion", "promotion_last_week"]] = False
-    table["rain"] = random.gamma(0.3, 5.0, len(table))
+    table["rain"] = 2.0 + 2.0 * np.sin(table["date"].dt.day_of_year)
     table["temperature"] = 10 - 10 * np.cos(2 * np.pi * table["date"].dt.day_of_year / 365)
     return table
 

@@ -11,9 +11,9 @@ import torch
 
 import forewise as fw
 from forewise.experiments import KEY, InfeasibleDecisionError, all_fits, compute, fitting
-from forewise.experiments.fitting import key_of
 from forewise.experiments.judging import hold_court, violations
 from forewise.experiments.methods import Task, _translated
+from forewise.experiments.work import key_of
 from forewise.predictors.weights import Layout
 from tests.experiments.tiny import tiny_settings
 

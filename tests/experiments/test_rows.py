@@ -14,7 +14,7 @@ import pytest
 
 from forewise.exceptions import StorageError
 from forewise.experiments import COLUMNS, RowTable, read_rows, write_csv
-from forewise.experiments.fitting import key_of
+from forewise.experiments.work import key_of
 
 WRITERS, ROWS = 4, 25
 

@@ -15,8 +15,8 @@ from forewise.distributed import ProcessMap, RayMap
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
 from forewise.experiments import all_fits, read_rows, run, runner
 from forewise.experiments.claims import Claims
-from forewise.experiments.fitting import FitResult
 from forewise.experiments.progress import Forecast
+from forewise.experiments.work import FitResult
 from tests.experiments.test_rows import forked, succeeded
 from tests.experiments.tiny import comparable, tiny_settings
 

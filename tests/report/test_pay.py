@@ -7,6 +7,7 @@ import pytest
 
 from forewise.exceptions import InvalidInputError
 from forewise.experiments import load_settings, rolling_fits, run
+from forewise.experiments.tails import judged_costs
 from forewise.report import write_pay_page
 from forewise.report.cases import gather_cases
 from forewise.report.pay_tables import cost_table, difference, ranked
@@ -63,14 +64,14 @@ def test_figures_are_those_of_the_costs(settings, folder):
     assert gap.estimate == pytest.approx(best.judged(None).mean() / costs.mean() - 1)
 
 
-def test_the_tail_is_that_of_the_costs(settings, folder):
-    (result,) = gather_cases(folder, settings)
-    method = result.methods[0]
-    cost = np.sort(method.costs.iloc[:, 2:].to_numpy().mean(axis=1))
-    n_tail = len(cost) // 10
-    assert method.judged(1 - n_tail / len(cost)).mean() == pytest.approx(
-        cost[-n_tail:].mean(), rel=0.02
-    )
+def test_the_tail_is_that_of_each_weekday():
+    random = np.random.default_rng(0)
+    days = np.tile(np.datetime64("2020-01-06") + 7 * np.arange(200), 2)  # Mondays of two shops
+    series, cost = np.repeat([0, 1], 200), random.gamma(2.0, 1.0, 400)
+    found = judged_costs(cost, days, series, 0.9).mean()
+    tails = [np.sort(cost[series == s])[-20:].mean() for s in (0, 1)]
+    assert found == pytest.approx(np.mean(tails), rel=0.02)
+    assert judged_costs(cost, days, series, None) is cost
 
 
 def test_what_is_missing_is_told(settings, folder, tmp_path):

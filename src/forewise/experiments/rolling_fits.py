@@ -1,8 +1,8 @@
 """One window of a case: a method learned from the past, its decisions, what they cost.
 
 Costs of single decisions go into a file beside the table, because intervals need them. May
-import: rolling's words through its siblings, and its siblings `case_schema`, `cases`, `judging`,
-`resources`, `trials`, `work`.
+import: exceptions, problems, and its siblings `baselines`, `case_schema`, `cases`, `judging`,
+`resources`, `tails`, `trials`, `work`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import pandas as pd
 import torch
 
 from forewise.exceptions import InvalidInputError
+from forewise.experiments.baselines import Rule
 from forewise.experiments.case_schema import CaseTable
 from forewise.experiments.cases import CaseRows, load_case, problems_of
 from forewise.experiments.judging import InfeasibleDecisionError, violations
 from forewise.experiments.resources import peak_memory, restart_peak
+from forewise.experiments.tails import judged_costs
 from forewise.experiments.trials import Trial, decide_rows, fit_trial
 from forewise.experiments.work import Key, Product, Row, Work, key_of
 from forewise.problems import Problem
@@ -138,7 +140,7 @@ class RollingFit(Work):
             "n_rows": len(learned),
             "n_decided": len(decided),
         }
-        figures = self._figures(problems, costs)
+        figures = self._figures(costs, rows.days[decided], rows.series[decided])
         if self.window.number == TUNING:
             return Product([common | {"metric": m, "value": v} for m, v in figures.items()])
         place = (
@@ -154,7 +156,7 @@ class RollingFit(Work):
     def _rows(self) -> CaseRows:
         return load_case(self.case.source, self.data_dir, tuning_window(self.case).start)
 
-    def _decisions(self, rules: list, rows: CaseRows, places: np.ndarray) -> torch.Tensor:  # type: ignore[type-arg]
+    def _decisions(self, rules: list[Rule], rows: CaseRows, places: np.ndarray) -> torch.Tensor:
         decided = decide_rows(rules, self.trial, rows, places, self.case, self.seed)
         return torch.from_numpy(decided)
 
@@ -166,13 +168,15 @@ class RollingFit(Work):
         return [COST, *levels, *mean]
 
     def _figures(
-        self, problems: dict[str, Problem], costs: dict[str, torch.Tensor]
+        self, costs: dict[str, torch.Tensor], days: np.ndarray, series: np.ndarray
     ) -> dict[str, float]:
-        """The figures of `_metrics`: of each problem its risk or mean, and the mean of these."""
-        own = {name: float(problem.summary(costs[name])) for name, problem in problems.items()}
-        whole = float(np.mean(list(own.values())))
+        """The figures of `_metrics`: of each problem its own, and the mean of these."""
+        cvar = self.case.decision.cvar
+        own = [
+            float(judged_costs(cost.numpy(), days, series, cvar).mean()) for cost in costs.values()
+        ]
         mean = float(torch.stack(list(costs.values())).mean())
-        values = [whole, *(own.values() if len(own) > 1 else ()), mean]
+        values = [float(np.mean(own)), *(own if len(own) > 1 else ()), mean]
         return dict(zip(self._metrics(), values, strict=False))
 
 

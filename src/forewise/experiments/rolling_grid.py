@@ -23,10 +23,10 @@ from forewise.experiments.rolling_fits import (
 )
 from forewise.experiments.trials import Trial, trials_of
 
-# The quick version: two stores, two trials, two epochs, four weeks.
-_QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS, _QUICK_DAYS = (2, 17), 2, 2, 28
-_QUICK_HISTORY, _QUICK_STOPPING, _QUICK_M = 150, 14, 8
-_QUICK_SIZES = (16,)
+# The quick version: two stores, two weeks, two epochs and two trials (one through the solver).
+_QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS, _QUICK_DAYS = (2, 17), 2, 2, 14
+_QUICK_HISTORY = {"bakery-series": 150, "bakery-stores": 150, "victoria": 120}
+_QUICK_STOPPING, _QUICK_M, _QUICK_SIZES, _QUICK_TREES = 14, 4, (16,), 10
 
 
 class CaseGrid:
@@ -61,7 +61,9 @@ class CaseGrid:
                 case, trials = settings.cases[name], trials_of(settings, name, method)
                 if quick:
                     case = _quick_case(case)
-                    trials = tuple(_quick_trial(trial) for trial in trials[:_QUICK_TRIALS])
+                    decoupled = trials[0].method.learner["kind"] == "decoupled"
+                    kept = trials[: _QUICK_TRIALS if decoupled else 1]
+                    trials = tuple(_quick_trial(trial) for trial in kept)
                 self._entries += [(name, case, trials, seed) for seed in seeds]
 
     @property
@@ -120,12 +122,13 @@ def _validation_figures(rows: pd.DataFrame) -> dict[tuple[Any, ...], float]:
 
 def _quick_case(case: CaseTable) -> CaseTable:
     stores = case.source.name != "victoria"
+    history = _QUICK_HISTORY[case.source.name]
     return case.model_copy(
         update={
             "source": case.source.model_copy(update={"stores": _QUICK_STORES} if stores else {}),
             "last_day": min(case.last_day, case.first_day + timedelta(days=_QUICK_DAYS - 1)),
             "window": "quarter",
-            "history_days": min(case.history_days or _QUICK_HISTORY, _QUICK_HISTORY),
+            "history_days": min(case.history_days or history, history),
             "tuning_days": _QUICK_DAYS,
             "stopping_days": min(case.stopping_days, _QUICK_STOPPING),
             "m": min(case.m, _QUICK_M),
@@ -137,12 +140,19 @@ def _quick_case(case: CaseTable) -> CaseTable:
 
 def _quick_trial(trial: Trial) -> Trial:
     method, learner = trial.method, dict(trial.method.learner)
+    epochs = _QUICK_EPOCHS if learner["kind"] == "decoupled" else 1
     if "pretraining" in learner:
         learner["pretraining"] = learner["pretraining"] | {"epochs": _QUICK_EPOCHS}
+    predictor = dict(method.predictor)
+    if "n_trees" in predictor:
+        predictor["n_trees"] = _QUICK_TREES
+    if "regressor" in predictor:
+        predictor["regressor"] = predictor["regressor"] | {"n_trees": _QUICK_TREES}
     quick = replace(
         method,
         learner=learner,
+        predictor=predictor,
         hidden_sizes=_QUICK_SIZES,
-        training=method.training | {"epochs": _QUICK_EPOCHS},
+        training=method.training | {"epochs": epochs},
     )
     return replace(trial, method=quick)

@@ -1,6 +1,6 @@
 """The settings of a method that are tried in a case, and the learning of one of them.
 
-May import: exceptions, datasets, problems, policy, solvers, and its siblings `methods`,
+May import: exceptions, datasets, problems, predictors, policy, solvers, and its siblings `methods`,
 `baselines`, `cases`, `case_schema`, `schema`, `loading`.
 """
 
@@ -15,14 +15,16 @@ from pydantic import ValidationError
 
 from forewise.datasets import Dataset
 from forewise.exceptions import ForewiseError, InvalidInputError
-from forewise.experiments.baselines import Rule, ScenarioRule
+from forewise.experiments.baselines import PatientRule, Rule, ScenarioRule
 from forewise.experiments.case_schema import CaseTable
 from forewise.experiments.cases import CaseRows
 from forewise.experiments.loading import Settings, merged
 from forewise.experiments.methods import Method, Task, check_method, fit_rule
 from forewise.experiments.schema import Free, MethodTable, RollingTable
 from forewise.policy import ScenarioPolicy
+from forewise.predictors import BoostingPredictor, PointPredictor
 from forewise.problems import Newsvendor, Problem
+from forewise.problems.risk_averse import RiskAverseProblem
 from forewise.solvers import AutoSolver
 
 # Decoupled learning does not know the problem; networks look at the cost of decisions now and
@@ -134,14 +136,27 @@ def fit_trial(
     for group in groups:
         if method.learner["kind"] == "decoupled":
             rule = _fit(method, trial, rows, group, _QUICK_TO_WATCH, case, seed)
-            assert isinstance(rule, ScenarioRule)
-            assert isinstance(rule.policy, ScenarioPolicy)
             for name, problem in problems.items():
-                fitted[name].append(ScenarioRule(replace(rule.policy, problem=problem)))
+                fitted[name].append(_deciding(rule, problem))
         else:
             for name, problem in problems.items():
-                fitted[name].append(_fit(method, trial, rows, group, problem, case, seed))
+                rule = _fit(method, trial, rows, group, problem, case, seed)
+                fitted[name].append(_deciding(rule, problem))
     return fitted
+
+
+def _deciding(rule: Rule, problem: Problem) -> Rule:
+    """The rule for a problem, whatever problem it was learned with."""
+    if not isinstance(rule, ScenarioRule):
+        return rule
+    policy = rule.policy
+    if isinstance(policy, ScenarioPolicy):
+        # With a single scenario, any risk of the cost is the cost.
+        single = isinstance(policy.predictor, PointPredictor | BoostingPredictor)
+        if single and isinstance(problem, RiskAverseProblem):
+            problem = problem.problem
+        policy = replace(policy, problem=problem)
+    return PatientRule(policy)
 
 
 def _by_series(rows: CaseRows, places: np.ndarray) -> list[np.ndarray]:

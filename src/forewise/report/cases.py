@@ -16,6 +16,7 @@ import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise.experiments import CaseTable, Settings, judged_windows, read_costs, read_rows
+from forewise.experiments.tails import judged_costs
 from forewise.experiments.trials import trials_of
 
 _COST = "cost"
@@ -48,16 +49,10 @@ class MethodCosts:
     n_seeds: int
 
     def judged(self, cvar: float | None) -> np.ndarray:
-        """One figure per row whose mean is what the case is judged by.
-
-        The mean over problems; or, for a risk, what each row adds to it: t + (cost − t)₊ /
-        (1 − cvar) with t the quantile of all costs at `cvar`, the mean of which is their CVaR.
-        """
+        """One figure per row whose mean is what the case is judged by; see `judged_costs`."""
         cost = self.costs.iloc[:, 2:].to_numpy().mean(axis=1)
-        if cvar is None:
-            return cost
-        threshold = np.quantile(cost, cvar)
-        return threshold + (cost - threshold).clip(min=0) / (1 - cvar)
+        days, series = self.costs["date"].to_numpy(), self.costs["series"].to_numpy()
+        return judged_costs(cost, days.astype("datetime64[D]"), series, cvar)
 
 
 @dataclass(frozen=True, eq=False)
