@@ -185,6 +185,19 @@ def test_simple_recourse_of_two_oils():
     assert torch.allclose(ours, theirs, rtol=1e-6)
 
 
+def test_a_decision_that_meets_the_outcome_but_for_rounding_has_a_cost():
+    """What is left to do is then nothing, and not a program of size 1e-15."""
+    make = cp.Variable(2, nonneg=True)
+    demand, lent, short = cp.Parameter(2), cp.Variable(2, nonneg=True), cp.Variable(2, nonneg=True)
+    rows = [lent <= make, short >= demand - make + lent - lent[::-1]]
+    cost = np.array([1.0, 1.2]) @ make + 9 * cp.sum(short) + 1.5 * cp.sum(lent)
+    problem = fw.CvxpyProblem(cp.Minimize(cost), rows, decision=make, outcome=demand)
+    outcome = torch.tensor([[8.3539, 4.4996]], dtype=torch.float64)
+    decision = outcome - torch.tensor([[5.3e-15, 8.9e-16]], dtype=torch.float64)
+    expected = decision @ torch.tensor([1.0, 1.2], dtype=torch.float64)
+    torch.testing.assert_close(problem.cost(decision, outcome), expected)
+
+
 def transport():
     """Two decisions, one a matrix; outcomes a matrix and a vector; a matrix that is given."""
     ship, spare = cp.Variable((2, 3), nonneg=True, name="ship"), cp.Variable(name="spare")

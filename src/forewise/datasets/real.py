@@ -65,7 +65,7 @@ def day_ahead_problem(
 
     What is still missing after the battery costs `shortage` per squared GW, what is too much
     `excess`. The battery is recourse: it starts half full, knows the whole day, and is set once an
-    hour. (Set every half hour, it costs a tenth less, and programs take twice as long.)
+    hour.
 
     Parameters
     ----------

@@ -25,6 +25,8 @@ from forewise.problems.program import ScenarioProgram, apply, joined
 
 # A decision that a solver found may miss its rows by as much, relative to their bounds.
 TOLERANCE = 1e-7
+# What is left of a bound that a decision meets, relative to the bound: less is rounding.
+ROUNDING = 1e-12
 
 
 class RecourseAnswer(NamedTuple):
@@ -179,11 +181,22 @@ def _stacked(
     """Rows of what is left, with the decision on the right: first-stage rows, then the others."""
     n = z.shape[-1]
     first, bound = first[:, matters], bound[:, matters]
-    bounds = [bound - apply(first[:, :, :n], z), own_bound - apply(coupling[:, :, :n], z)]
+    bounds = [_room(bound, first[:, :, :n], z), _room(own_bound, coupling[:, :, :n], z)]
     nothing = first.new_zeros(1, first.shape[1], own.shape[-1])
     upper = joined([first[:, :, n:], nothing], -1)
     lower = joined([coupling[:, :, n:], own], -1)
     return joined([upper, lower], -2), joined(bounds, -1)
+
+
+def _room(bound: torch.Tensor, matrix: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """bound − matrix z, and exactly 0 where that is only rounding: a program whose largest bound
+    is 1e-15 has no accurate solution.
+    """
+    room = bound - apply(matrix, z)
+    with torch.no_grad():
+        size = bound.abs() + apply(matrix.abs(), z.abs())
+        met = room.abs() <= ROUNDING * size
+    return torch.where(met, room - room.detach(), room)
 
 
 def _separable(rest: Remainder) -> torch.Tensor:
