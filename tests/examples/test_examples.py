@@ -76,6 +76,6 @@ def test_electricity(tmp_path):
     example = loaded("08_electricity")
     training = fw.Training(epochs=3, batch_size=32)
     data = example.made_up_days(160, seed=0)
-    costs = example.main(tmp_path, data, n_days=16, training=training, n_scenarios=4)
+    costs = example.main(tmp_path, data, n_days=9, training=training, n_scenarios=2)
     assert all(0 < cost < 100 for cost in costs.values())
     assert (tmp_path / "08_electricity.png").stat().st_size > 10_000

@@ -75,7 +75,8 @@ def verdict(result: CaseResult) -> str:
     """Who has the lowest cost, and whether that can be told from the best of the others."""
     learners, baselines = ranked(result, learners=True), ranked(result, learners=False)
     if not learners or not baselines:
-        return "Nothing to compare yet: " + ("; ".join(result.missing) or "no method") + "."
+        total = len(result.methods) + len(result.missing)
+        return f"Nothing to compare yet: {len(result.methods)} of {total} methods are finished."
     learner, baseline = learners[0], baselines[0]
     told = [
         f"Best learner: {learner.title}; best baseline: {baseline.title}. The learner costs "
