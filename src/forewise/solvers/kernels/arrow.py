@@ -21,20 +21,12 @@ from __future__ import annotations
 
 from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.algebra import (
-    ROUNDING,
-    TINY,
-    add,
-    add_first_stage_columns,
-    add_first_stage_times,
     add_gram_within,
     add_times,
     add_times_within,
     add_transposed_times,
     add_transposed_times_within,
     cholesky,
-    copy,
-    fill,
-    largest,
     solve_lower,
     solve_lower_columns,
     solve_upper,
@@ -57,6 +49,8 @@ from forewise.solvers.kernels.products import (
     put_curvature,
     put_equality_rows,
 )
+from forewise.solvers.kernels.scenario_algebra import add_first_stage_columns, add_first_stage_times
+from forewise.solvers.kernels.vectors import ROUNDING, TINY, add, copy, fill, largest
 from forewise.solvers.kernels.workspace import (
     NU,
     NUS,

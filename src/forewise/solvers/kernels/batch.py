@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import copy
 from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import allocating, compiled
 from forewise.solvers.kernels.loading import load
 from forewise.solvers.kernels.path import find_centre, solve_context
 from forewise.solvers.kernels.points import Points
+from forewise.solvers.kernels.vectors import copy
 from forewise.solvers.kernels.workspace import (
     NU,
     NUS,

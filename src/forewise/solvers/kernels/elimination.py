@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import (
-    ABSOLUTE_RIDGE,
+from forewise.solvers.kernels.algebra import ABSOLUTE_RIDGE
+from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.scenario_algebra import (
     add_first_stage_columns,
     add_first_stage_times,
     add_gram_each,
@@ -20,15 +21,13 @@ from forewise.solvers.kernels.algebra import (
     add_times_each,
     add_transposed_times_each,
     cholesky_each,
-    copy,
-    fill,
     scale_columns,
     solve_lower_columns_each,
     solve_lower_each,
     solve_upper_columns_each,
     solve_upper_each,
 )
-from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.vectors import copy, fill
 from forewise.solvers.kernels.workspace import (
     NUS,
     ROWS,
@@ -90,7 +89,7 @@ def eliminate_diagonal(w: Work, s: Sizes, L: Array) -> None:
             for m in range(s.M):
                 kappa[a, m] *= H[v, m]
                 coupling[a, m] *= H[v, m]
-    add_gram_each(L, coupling_block(w, s), kappa, matrix(w, at.SCALED, s.n, s.M))
+    add_gram_each(L, coupling_block(w, s), kappa)
 
 
 @compiled

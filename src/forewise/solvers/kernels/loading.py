@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import copy, fill, largest
 from forewise.solvers.kernels.arrow import DENSE_FLOOR, DIAGONAL_FLOOR
 from forewise.solvers.kernels.compiling import allocating, compiled, view
+from forewise.solvers.kernels.vectors import copy, fill, largest
 from forewise.solvers.kernels.workspace import (
     ProgramArrays,
     Sizes,

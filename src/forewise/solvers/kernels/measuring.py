@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import ROUNDING, TINY, fill, largest
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.products import (
     add_equality_columns,
@@ -15,6 +14,7 @@ from forewise.solvers.kernels.products import (
     put_curvature,
     put_equality_rows,
 )
+from forewise.solvers.kernels.vectors import ROUNDING, TINY, fill, largest
 from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, matrix, vector
 
 Array = np.ndarray

@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import copy, largest
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.measuring import is_dual_ray, is_primal_ray, measure
 from forewise.solvers.kernels.products import inequality_rows
 from forewise.solvers.kernels.stepping import start, take_step
+from forewise.solvers.kernels.vectors import copy, largest
 from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, matrix, vector
 
 # How a path ended.

@@ -9,17 +9,19 @@ import numpy as np
 
 from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.algebra import (
-    add_first_stage_columns,
-    add_first_stage_times,
     add_times,
-    add_times_each,
     add_times_within,
     add_transposed_times,
-    add_transposed_times_each,
     add_transposed_times_within,
-    fill,
 )
 from forewise.solvers.kernels.compiling import compiled
+from forewise.solvers.kernels.scenario_algebra import (
+    add_first_stage_columns,
+    add_first_stage_times,
+    add_times_each,
+    add_transposed_times_each,
+)
+from forewise.solvers.kernels.vectors import fill
 from forewise.solvers.kernels.workspace import (
     NU,
     NUS,

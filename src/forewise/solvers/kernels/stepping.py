@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import TINY, add, copy
 from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import compiled, view
 from forewise.solvers.kernels.measuring import Progress
+from forewise.solvers.kernels.vectors import TINY, add, copy
 from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, vector
 
 Array = np.ndarray
