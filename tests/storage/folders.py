@@ -62,7 +62,10 @@ def forge(folder: Path, change) -> None:
 def forge_arrays(folder: Path, old: bytes, new: bytes) -> None:
     """Replace bytes of the arrays' file, with all names, sizes and checksums as they should be."""
     path = arrays_path(folder)
-    data = path.read_bytes().replace(old, new)
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    described = data[8:start].replace(old, new)
+    data = len(described).to_bytes(8, "little") + described + data[start:].replace(old, new)
     path.unlink()
     digest = hashlib.sha256(data).hexdigest()
     description = {"file": f"arrays-{digest[:16]}.safetensors", "bytes": len(data)}

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from forewise.exceptions import StorageError
-from forewise.storage import files, read_folder, write_folder
+from forewise.storage import arrays, files, read_folder, write_folder
 from tests.storage.folders import arrays_path, forge, forge_arrays, read, same
 
 
@@ -92,6 +92,8 @@ def test_forged_headers(stored, change, message):
         (b"[5]", b"[6]", r"is not a safetensors file \("),
         (b"\x01\x00", b"\x07\x00", "truth values that are neither true nor false"),
         (b'"shape":[5]', b'"shape":[0,18446744073709551615]', r"is not a safetensors file \("),
+        (b'"F64","shape":[5]', b'"BF16","shape":[20]', r"is not a safetensors file \('BF16'\)"),
+        (b"[5]", b"[" + b"1," * 70 + b"5]", r"is not a safetensors file \(maximum supported dim"),
     ],
 )
 def test_forged_arrays(stored, old, new, message):
@@ -143,8 +145,11 @@ def test_too_little_memory_is_said(stored, monkeypatch):
     def no_memory(*arguments):
         raise MemoryError
 
+    monkeypatch.setattr(arrays, "load", no_memory)
+    with pytest.raises(StorageError, match=r"cannot read .*arrays-.*: it does not fit into memory"):
+        read(stored)
     monkeypatch.setattr(files, "open_plainly", no_memory)
-    with pytest.raises(StorageError, match=r"cannot read .*: it does not fit into memory"):
+    with pytest.raises(StorageError, match=r"cannot read .*header.*: it does not fit into memory"):
         read(stored)
 
 

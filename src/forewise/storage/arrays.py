@@ -1,6 +1,6 @@
 """The arrays' file: made, described and read again.
 
-May import: its siblings `complaints`, `files`, `layout`.
+May import: exceptions, its siblings `complaints`, `files`, `layout`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from forewise.storage.complaints import reject
+from forewise.exceptions import StorageError
+from forewise.storage.complaints import reason, reject
 from forewise.storage.files import read_file
 from forewise.storage.layout import arrays_file
 
@@ -34,8 +36,11 @@ def read_arrays(folder: Path, description: dict[str, Any]) -> dict[str, np.ndarr
         reject(folder, f"the checksum of {name} does not match")
     try:
         arrays = load(data)
-    except Exception as error:  # whatever the parser makes of bytes that are not its own
+    except (SafetensorError, KeyError, ValueError) as error:
+        # KeyError: a dtype that NumPy does not have; ValueError: a shape that it does not take.
         reject(folder, f"{name} is not a safetensors file ({str(error)[:80]})", error)
+    except MemoryError as error:
+        raise StorageError(f"cannot read {str(folder / name)!r}: {reason(error)}") from error
     for array in arrays.values():
         # Other bytes than 0 and 1 would be truth values that NumPy does not know.
         if array.dtype == bool and array.size and array.view(np.uint8).max() > 1:
