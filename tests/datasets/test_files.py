@@ -12,7 +12,16 @@ import zipfile
 import pytest
 
 import forewise as fw
-from forewise.datasets import SOURCES, CorruptDataError, Source, available, fetch, files, locate
+from forewise.datasets import (
+    SOURCES,
+    CorruptDataError,
+    Source,
+    available,
+    fetch,
+    fetching,
+    files,
+    locate,
+)
 from forewise.exceptions import MissingDataError
 
 CONTENT = {"one.csv": b"a,b\n1,2\n", "two.csv": b"c\n3\n"}
@@ -163,12 +172,12 @@ def test_damaged_content_is_not_kept(serve, tmp_path):
 
 def test_downloads_and_contents_have_a_largest_size(serve, tmp_path, monkeypatch):
     serve(GOOD)
-    monkeypatch.setattr(files, "_LARGEST_DOWNLOAD", 50)
+    monkeypatch.setattr(fetching, "_LARGEST_DOWNLOAD", 50)
     with pytest.raises(CorruptDataError, match="larger than the 50 bytes that are expected"):
         fetch("toy", tmp_path)
     monkeypatch.undo()
     serve(archive_of([("big.csv", bytes(10**5)), *CONTENT.items()]))
-    monkeypatch.setattr(files, "_LARGEST_CONTENT", 10**4)
+    monkeypatch.setattr(fetching, "_LARGEST_CONTENT", 10**4)
     with pytest.raises(CorruptDataError, match=r"big.csv in .* larger than the 10000 bytes"):
         fetch("toy", tmp_path)
 

@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import forewise as fw
 from forewise.exceptions import ForewiseError, InvalidInputError
+from tests.predictors import tables
+from tests.predictors.tables import drawn_in_two_units
 
 PREDICTORS = [
     fw.BoostingPredictor(n_trees=20, min_leaf=5),
@@ -22,11 +24,10 @@ each_predictor = pytest.mark.parametrize("predictor", PREDICTORS, ids=lambda p: 
 
 
 def table(n_rows=400, n_outcomes=2, seed=0):
-    random = np.random.default_rng(seed)
-    X = 50 + 20 * random.standard_normal((n_rows, 3))
+    """A table in which one of the columns has few values."""
+    X, y = tables.table(n_rows, n_outcomes, seed)
     X[:, 1] = np.round(X[:, 1] / 10)
-    y = 300 + 4 * X[:, :1] + 10 * np.arange(1, n_outcomes + 1) * np.sin(X[:, -1:] / 10)
-    return X, y + 15 * random.standard_normal((n_rows, n_outcomes))
+    return X, y
 
 
 def weighted_quantile(scenarios, level):
@@ -140,12 +141,7 @@ def test_stored_policies_decide_the_same(predictor, tmp_path):
 
 @each_predictor
 def test_units_of_measure_do_not_matter(predictor):
-    X, y = table()
-    contexts = table(6, seed=1)[0]
-    scale, shift = np.array([8.0, 0.25, 64.0]), np.array([0.0, 2.0, -64.0])
-    plain = clone(predictor).fit(X, y).sample(contexts, 500, random_state=0)
-    other = clone(predictor).fit(X * scale + shift, y * 4 - 32)
-    moved = other.sample(contexts * scale + shift, 500, random_state=0)
+    plain, moved = drawn_in_two_units(predictor, *table(), table(6, seed=1)[0])
     np.testing.assert_allclose(moved.values, 4 * plain.values - 32, rtol=1e-4)
 
 

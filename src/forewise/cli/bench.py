@@ -15,16 +15,18 @@ from forewise.bench import (
     run_training_bench,
 )
 
+_FOLDER = Path("results/bench")
+Output = Annotated[Path, typer.Option(help="Folder for what was measured.")]
+Quick = Annotated[bool, typer.Option(help="A tiny version, to try it out.")]
+
 bench = typer.Typer(help="Measure forewise, alone and against other solvers.", no_args_is_help=True)
 
 
 @bench.command()
 def solver(
-    output: Annotated[Path, typer.Option(help="Folder for the table, plot and CSV.")] = Path(
-        "results/bench"
-    ),
+    output: Annotated[Path, typer.Option(help="Folder for the table, plot and CSV.")] = _FOLDER,
     repeats: Annotated[int, typer.Option(min=1, help="Turns of each solver.")] = 5,
-    quick: Annotated[bool, typer.Option(help="A tiny version, to try it out.")] = False,
+    quick: Quick = False,
 ) -> None:
     """Time scenario programs, one thread, against Clarabel, HiGHS, Moreau, qpth, cvxpylayers."""
     run_solver_bench(output, repeats=repeats, quick=quick, console=Console())
@@ -32,9 +34,7 @@ def solver(
 
 @bench.command()
 def training(
-    output: Annotated[Path, typer.Option(help="Folder for what was measured.")] = Path(
-        "results/bench"
-    ),
+    output: Output = _FOLDER,
     repeats: Annotated[int, typer.Option(min=1, help="Turns of each kind of step.")] = 30,
 ) -> None:
     """Time one step of training: combined, decoupled, and by hand in plain torch."""
@@ -44,9 +44,7 @@ def training(
 
 @bench.command()
 def decide(
-    output: Annotated[Path, typer.Option(help="Folder for what was measured.")] = Path(
-        "results/bench"
-    ),
+    output: Output = _FOLDER,
     contexts: Annotated[int, typer.Option(min=1, help="How many decisions.")] = 1_000_000,
 ) -> None:
     """Time one call that decides for very many contexts, and take its memory."""
@@ -56,11 +54,9 @@ def decide(
 
 @bench.command()
 def cvxpy(
-    output: Annotated[Path, typer.Option(help="Folder for what was measured.")] = Path(
-        "results/bench"
-    ),
+    output: Output = _FOLDER,
     repeats: Annotated[int, typer.Option(min=1, help="Turns; cvxpylayers has 3 at most.")] = 15,
-    quick: Annotated[bool, typer.Option(help="A tiny version, to try it out.")] = False,
+    quick: Quick = False,
 ) -> None:
     """Time problems written in CVXPY, against the built-in ones and against cvxpylayers."""
     run_cvxpy_bench(output, repeats, Console(), quick=quick)

@@ -3,23 +3,16 @@
 `base` is what every data set is, `synthetic` the generators, `cnnpred` the paper's real data,
 `paper` the problems and splits of its experiments. `bakeries` and `electricity` are tables of real
 demand, and contexts made of them; `oven` has the stores' days, `real` the problems that they are
-judged by. `files` says where data are and how to get them, `reading`
-checks them. Knows problems and features, but no solver and no learning.
+judged by. `sources` lists the files of real data, `files` finds them, `fetching` gets them and
+`reading` checks them. Knows problems and features, but no solver and no learning.
 """
 
 from forewise.datasets.bakeries import bakery, bakery_contexts
 from forewise.datasets.base import Conditional, Dataset, Split
 from forewise.datasets.cnnpred import pop2_paper, pop2_strict
 from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
-from forewise.datasets.files import (
-    SOURCES,
-    Availability,
-    CorruptDataError,
-    Source,
-    available,
-    fetch,
-    locate,
-)
+from forewise.datasets.fetching import fetch
+from forewise.datasets.files import Availability, CorruptDataError, available, locate
 from forewise.datasets.oven import StoreDays, bakery_store_days
 from forewise.datasets.paper import (
     nv_problem,
@@ -29,6 +22,7 @@ from forewise.datasets.paper import (
     pop_problem,
 )
 from forewise.datasets.real import bakery_newsvendor, day_ahead_problem, oven_problem
+from forewise.datasets.sources import SOURCES, Source
 from forewise.datasets.synthetic import mean_wave, nv1, nv2, nvqp, pop
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Tables of comma-separated values, checked: every message names the file and the column.
 
-May import: exceptions, and its sibling `files`.
+May import: exceptions, and its siblings `files`, `sources`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forewise.datasets.files import CorruptDataError, checksum, how_to_get, source
+from forewise.datasets.files import CorruptDataError, checksum
+from forewise.datasets.sources import how_to_get, source
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -6,7 +6,7 @@ May import: datasets, metrics, policy, problems, scenarios, solvers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from forewise.metrics import oracle_decision
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.problems import Problem
 from forewise.scenarios import Scenarios
-from forewise.solvers import ReferenceSolver, Solver
+from forewise.solvers import Solver
 
 
 class Rule(ABC):
@@ -46,24 +46,6 @@ class ScenarioRule(Rule):
         if not isinstance(self.policy, ScenarioPolicy):
             return None
         return self.policy.predictor.sample(X, m, random_state=seed)
-
-
-@dataclass(frozen=True)
-class PatientRule(Rule):
-    """A fitted policy, and a slower solver for contexts that its own gives up on."""
-
-    policy: Policy
-
-    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """What the policy decides; a context that nothing solves raises."""
-        decided = np.asarray(self.policy.decide(X, m, random_state=seed, on_failure="return"))
-        failed = np.isnan(decided).any(axis=1)
-        if failed.any():
-            slower = self.policy
-            if isinstance(slower, ScenarioPolicy):
-                slower = replace(slower, solver=ReferenceSolver())
-            decided[failed] = np.asarray(slower.decide(X[failed], m, random_state=seed))
-        return decided
 
 
 @dataclass(frozen=True)

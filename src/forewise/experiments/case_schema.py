@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from forewise.experiments.schema import Count, Free, MethodTable, NetworkTable, Table, one_of
+from forewise.experiments.schema import Count, Free, MethodTable, NetworkTable, Table, known_in
 
 #: Data that a case can be about, and what is decided in them.
 SOURCES = ("bakery-series", "bakery-stores", "victoria")
@@ -25,27 +25,17 @@ class SourceTable(Table):
     `oven` is the size of a store's oven as a share of its mean demand, for bakery-stores.
     """
 
-    name: str
+    name: Annotated[str, known_in(SOURCES)]
     stores: tuple[Count, ...] | None = None
     oven: Positive = 1.0
-
-    @field_validator("name")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        return one_of(name, SOURCES)
 
 
 class DecisionTable(Table):
     """What is decided: `name`; service levels of the newsvendor; CVaR's level of the oven."""
 
-    name: str
+    name: Annotated[str, known_in(DECISIONS)]
     levels: tuple[float, ...] = ()
     cvar: float | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        return one_of(name, DECISIONS)
 
 
 class CaseTable(Table):

@@ -7,9 +7,10 @@ its sibling `kinds`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, field_validator
 
 from forewise.experiments.kinds import DATASETS, METRICS, PROBLEMS, SOLVERS
 
@@ -18,6 +19,18 @@ Count = Annotated[StrictInt, Field(ge=1)]
 Pair = tuple[Count, Count]
 #: A table of settings that another layer checks when it is used.
 Free = dict[str, Any]
+
+
+def one_of(name: str, known: Collection[str]) -> str:
+    """The name, if it is a known one."""
+    if name not in known:
+        raise ValueError(f"must be one of {', '.join(known)}, but is {name!r}")
+    return name
+
+
+def known_in(names: Collection[str]) -> AfterValidator:
+    """For a field whose text must be one of these."""
+    return AfterValidator(lambda name: one_of(name, names))
 
 
 class Table(BaseModel):
@@ -29,28 +42,18 @@ class Table(BaseModel):
 class DatasetTable(Table):
     """Which data: `name`, and how many rows to validate and test on if not the paper's."""
 
-    name: str
+    name: Annotated[str, known_in(DATASETS)]
     n_assets: Count | None = None
     n_validation: Count | None = None
     n_test: Count | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        return one_of(name, DATASETS)
 
 
 class ProblemTable(Table):
     """Which problem: `name`, and the few numbers that can be set."""
 
-    name: str
+    name: Annotated[str, known_in(PROBLEMS)]
     budget: float | None = None
     minimum_return: float | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        return one_of(name, PROBLEMS)
 
 
 class OracleTable(Table):
@@ -161,16 +164,11 @@ class ExperimentTable(Table):
     headline: Pair
     metrics: tuple[str, ...]
     methods: tuple[str, ...]
-    solver: str = "auto"
+    solver: Annotated[str, known_in(SOLVERS)] = "auto"
     network: NetworkTable
     only: dict[str, MethodTable] = {}
     scale: float = 1.0
     paper: tuple[PaperFigure, ...] = ()
-
-    @field_validator("solver")
-    @classmethod
-    def _is_known(cls, solver: str) -> str:
-        return one_of(solver, SOLVERS)
 
     @field_validator("metrics")
     @classmethod
@@ -178,10 +176,3 @@ class ExperimentTable(Table):
         for metric in metrics:
             one_of(metric, METRICS)
         return metrics
-
-
-def one_of(name: str, known: Any) -> str:
-    """The name, if it is a known one."""
-    if name not in known:
-        raise ValueError(f"must be one of {', '.join(known)}, but is {name!r}")
-    return name

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from forewise.datasets import Dataset
 from forewise.exceptions import ForewiseError, InvalidInputError
-from forewise.experiments.baselines import PatientRule, Rule, ScenarioRule
+from forewise.experiments.baselines import Rule, ScenarioRule
 from forewise.experiments.case_schema import CaseTable
 from forewise.experiments.cases import CaseRows
 from forewise.experiments.loading import Settings, merged
@@ -147,16 +147,13 @@ def fit_trial(
 
 def _deciding(rule: Rule, problem: Problem) -> Rule:
     """The rule for a problem, whatever problem it was learned with."""
-    if not isinstance(rule, ScenarioRule):
+    if not (isinstance(rule, ScenarioRule) and isinstance(rule.policy, ScenarioPolicy)):
         return rule
-    policy = rule.policy
-    if isinstance(policy, ScenarioPolicy):
-        # With a single scenario, any risk of the cost is the cost.
-        single = isinstance(policy.predictor, PointPredictor | BoostingPredictor)
-        if single and isinstance(problem, RiskAverseProblem):
-            problem = problem.problem
-        policy = replace(policy, problem=problem)
-    return PatientRule(policy)
+    # With a single scenario, any risk of the cost is the cost.
+    single = isinstance(rule.policy.predictor, PointPredictor | BoostingPredictor)
+    if single and isinstance(problem, RiskAverseProblem):
+        problem = problem.problem
+    return ScenarioRule(replace(rule.policy, problem=problem))
 
 
 def _by_series(rows: CaseRows, places: np.ndarray) -> list[np.ndarray]:

@@ -133,6 +133,8 @@ def compute(fit: Work) -> FitResult:
         try:
             made = fit.produce()
         except Exception as failure:
+            # Any failure at all, also of a library below: one fit must not end a night of them,
+            # and what it was stands in the table, with its place where it is not ours.
             error = _told(failure)
             made = Product([fit.columns() | {"m": 0, "metric": ERROR, "value": None}])
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))

@@ -3,8 +3,8 @@
 `decision_quality` has the regrets, `information_value` what perfect information and stochastic
 modelling are worth, `replications` a statistical bound on the distance to the optimum,
 `forecast_scores` what scenarios are worth as a forecast, `comparison` whether two learners
-differ, `blocks` the same for costs over time. `checks` and `evaluation` serve them: arguments,
-and solving in parts of bounded size.
+differ, `blocks` the same for costs over time. `checks`, `evaluation` and `resampling` serve them:
+arguments, solving in parts of bounded size, and what bootstrap intervals share.
 
 Results carry no gradients and are float64 on the processor: one entry per context where there
 is one, otherwise Python floats or small frozen dataclasses.

@@ -2,7 +2,7 @@
 
 Costs of the same week are alike: of neighbouring days, and of all shops on a day. Taking every row
 for an independent one makes intervals far too narrow; here whole weeks are drawn, with all their
-rows. May import: exceptions, arguments, and its siblings `checks`, `comparison`.
+rows. May import: exceptions, and its siblings `checks`, `comparison`, `resampling`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise.metrics.checks import as_count, as_level
-from forewise.metrics.comparison import (
-    Difference,
+from forewise.metrics.comparison import Difference
+from forewise.metrics.resampling import (
     as_generator,
+    as_paired_rows,
     as_rows,
+    ends,
+    parts,
     require_enough_resamples,
 )
 
 _MONDAY = np.datetime64("1970-01-05")
-# Draws of blocks that are held at once.
-_MAX_ENTRIES = 2**20
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,7 @@ def block_bootstrap(
     rows = as_rows("costs", costs)
     sums, counts = _by_block(rows[None], dates, block_days)
     drawn, total = _resampled(sums, counts, level, n_resamples, random_state)
-    lower, upper = np.quantile(drawn[0] / total, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(rows.mean()), float(lower), float(upper), level, len(counts))
+    return Interval(float(rows.mean()), *ends(drawn[0] / total, level), level, len(counts))
 
 
 def block_bootstrap_difference(
@@ -119,11 +119,7 @@ def block_bootstrap_difference(
     Difference
     """
     level = as_level("level", level)
-    first, second = as_rows("a", a), as_rows("b", b)
-    if len(first) != len(second):
-        raise InvalidInputError(
-            f"a and b must be costs of the same rows, but have {len(first)} and {len(second)} rows"
-        )
+    first, second = as_paired_rows(a, b)
     sums, counts = _by_block(np.stack([first, second]), dates, block_days)
     drawn, total = _resampled(sums, counts, level, n_resamples, random_state)
     estimate = float(first.mean() - second.mean())
@@ -137,8 +133,7 @@ def block_bootstrap_difference(
         shifts = drawn[0] / drawn[1] - 1
     else:
         shifts = (drawn[0] - drawn[1]) / total
-    lower, upper = np.quantile(shifts, [(1 - level) / 2, (1 + level) / 2])
-    return Difference(estimate, float(lower), float(upper), level)
+    return Difference(estimate, *ends(shifts, level), level)
 
 
 def _by_block(rows: np.ndarray, dates: Any, block_days: int) -> tuple[np.ndarray, np.ndarray]:
@@ -171,10 +166,8 @@ def _resampled(
     n_resamples = require_enough_resamples(n_resamples, level)
     generator, n_blocks = as_generator(random_state), len(counts)
     drawn, total = np.empty((len(sums), n_resamples)), np.empty(n_resamples)
-    size = max(1, _MAX_ENTRIES // n_blocks)
-    for start in range(0, n_resamples, size):
-        part = slice(start, min(start + size, n_resamples))
-        picked = generator.integers(n_blocks, size=(part.stop - start, n_blocks))
+    for part in parts(n_resamples, n_blocks):
+        picked = generator.integers(n_blocks, size=(part.stop - part.start, n_blocks))
         drawn[:, part], total[part] = sums[:, picked].sum(axis=2), counts[picked].sum(axis=1)
     return drawn, total
 

@@ -1,6 +1,6 @@
 """Do two learners differ, or was it luck?
 
-May import: exceptions, arguments, and its sibling `checks`.
+May import: exceptions, and its siblings `checks`, `resampling`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from forewise.exceptions import InvalidInputError
-from forewise.metrics.checks import as_constant, as_count, as_level
-
-# Blocks that are drawn at once.
-_MAX_ENTRIES = 2**20
+from forewise.metrics.checks import as_count, as_level
+from forewise.metrics.resampling import (
+    as_generator,
+    as_paired_rows,
+    ends,
+    parts,
+    require_enough_resamples,
+)
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,7 @@ def bootstrap_difference(
     Difference
     """
     level = as_level("level", level)
-    first, second = as_rows("a", a), as_rows("b", b)
-    if len(first) != len(second):
-        raise InvalidInputError(
-            f"a and b must be costs of the same rows, but have {len(first)} and {len(second)} rows"
-        )
+    first, second = as_paired_rows(a, b)
     n, length = len(first), as_count("block_length", block_length)
     if length > n // 2:
         raise InvalidInputError(
@@ -99,8 +98,8 @@ def bootstrap_difference(
     shifts = _resampled_means(
         difference - estimate, length, n_resamples, as_generator(random_state)
     )
-    lower, upper = np.quantile(shifts, [(1 - level) / 2, (1 + level) / 2])
-    return Difference(estimate, estimate + float(lower), estimate + float(upper), level)
+    lower, upper = ends(shifts, level)
+    return Difference(estimate, estimate + lower, estimate + upper, level)
 
 
 def _resampled_means(
@@ -114,43 +113,9 @@ def _resampled_means(
     full = totals[length : length + n] - totals[:n]
     cut = totals[rest : rest + n] - totals[:n]
     sums = np.empty(n_resamples)
-    size = max(1, _MAX_ENTRIES // n_full)
-    for start in range(0, n_resamples, size):
-        stop = min(start + size, n_resamples)
-        sums[start:stop] = full[generator.integers(n, size=(stop - start, n_full))].sum(1)
+    for part in parts(n_resamples, n_full):
+        size = part.stop - part.start
+        sums[part] = full[generator.integers(n, size=(size, n_full))].sum(1)
         if rest:
-            sums[start:stop] += cut[generator.integers(n, size=stop - start)]
+            sums[part] += cut[generator.integers(n, size=size)]
     return sums / n
-
-
-def require_enough_resamples(n_resamples: Any, level: float) -> int:
-    """A whole number, large enough that resamples lie beyond the ends of the interval."""
-    n_resamples = as_count("n_resamples", n_resamples)
-    if n_resamples * (1 - level) / 2 < 1 - 1e-9:
-        raise InvalidInputError(
-            f"n_resamples must be at least 2 / (1 − level) = {2 / (1 - level):.0f}, but is "
-            f"{n_resamples}: no resample would lie beyond the ends of the interval"
-        )
-    return n_resamples
-
-
-def as_rows(name: str, value: Any) -> np.ndarray:
-    """A vector of at least two finite numbers."""
-    rows = as_constant(name, value.to_numpy() if isinstance(value, pd.Series) else value)
-    if rows.ndim != 1 or len(rows) < 2:
-        raise InvalidInputError(
-            f"{name} must have shape (n_rows,), at least 2 of them, but has shape "
-            f"{tuple(rows.shape)}"
-        )
-    return rows.numpy()
-
-
-def as_generator(random_state: int | np.random.Generator) -> np.random.Generator:
-    """The generator of a seed; a generator is returned as it is."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            "random_state must be a nonnegative whole number or a numpy.random.Generator, but is "
-            f"{random_state!r}"
-        ) from error

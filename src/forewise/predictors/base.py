@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -107,7 +108,7 @@ def require_fitted(estimator: BaseEstimator) -> None:
     """Raise an `UnfittedError` unless `fit` was called."""
     try:
         check_is_fitted(estimator)
-    except Exception as error:
+    except NotFittedError as error:
         raise UnfittedError(
             f"this {type(estimator).__name__} is not fitted yet: call fit(X, y) first"
         ) from error

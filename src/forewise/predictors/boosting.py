@@ -49,11 +49,6 @@ class _BoostedTrees(Predictor):
         is at most the threshold; what a leaf adds.
     """
 
-    n_trees: int
-    learning_rate: float
-    max_leaves: int
-    min_leaf: int
-    random_state: Any
     baseline_: np.ndarray
     outcome_mean_: np.ndarray
     outcome_std_: np.ndarray
@@ -64,6 +59,20 @@ class _BoostedTrees(Predictor):
     feature_: np.ndarray
     threshold_: np.ndarray
     value_: np.ndarray
+
+    def __init__(
+        self,
+        n_trees: int = 100,
+        learning_rate: float = 0.1,
+        max_leaves: int = 31,
+        min_leaf: int = 20,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_trees = n_trees
+        self.learning_rate = learning_rate
+        self.max_leaves = max_leaves
+        self.min_leaf = min_leaf
+        self.random_state = random_state
 
     def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:
         """Fit a model for each outcome and loss; those of an outcome stand together."""
@@ -147,20 +156,6 @@ class BoostingPredictor(_BoostedTrees):
     [[2.0], [8.0]]
     """
 
-    def __init__(
-        self,
-        n_trees: int = 100,
-        learning_rate: float = 0.1,
-        max_leaves: int = 31,
-        min_leaf: int = 20,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.learning_rate = learning_rate
-        self.max_leaves = max_leaves
-        self.min_leaf = min_leaf
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any) -> Self:
         """Grow the trees on contexts (n_contexts, n_features), outcomes (.., n_outcomes)."""
         X, y = check_training_data(self, X, y)
@@ -208,12 +203,8 @@ class QuantileBoostingPredictor(_BoostedTrees):
         min_leaf: int = 20,
         random_state: Any = 0,
     ) -> None:
+        super().__init__(n_trees, learning_rate, max_leaves, min_leaf, random_state)
         self.levels = levels
-        self.n_trees = n_trees
-        self.learning_rate = learning_rate
-        self.max_leaves = max_leaves
-        self.min_leaf = min_leaf
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Grow the trees on contexts (n_contexts, n_features), outcomes (.., n_outcomes)."""

@@ -4,8 +4,8 @@ Knows no solver and no learning. `base` is the contract, `program` the common fo
 `integers` have the forms of what is not linear or quadratic, `kinds` tells them apart. Built-in
 problems are a module each. `modelled` is the user's own problem in CVXPY, in the order in which
 the data go: `model_checks`, `rewriting`, `reading`, `canonical`, `presolve`, `affine`, `lifting`,
-`recourse`; `naming` has the names and shapes. `risk` has what can be minimised in the place of the
-mean, `tail` its programs, `risk_averse` the problem that another becomes with it.
+`form_checks`, `recourse`; `naming` has the names and shapes. `risk` has what can be minimised in
+the place of the mean, `tail` its programs, `risk_averse` the problem that another becomes with it.
 """
 
 from forewise.problems.base import CertaintyEquivalent, Problem

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from forewise.arguments import WORKING_DTYPE, as_tensor
-from forewise.exceptions import InvalidInputError, ModelError, UnsupportedProblemError
+from forewise.exceptions import InvalidInputError, UnsupportedProblemError
+from forewise.problems import form_checks as forms
 from forewise.problems import model_checks as check
 from forewise.problems.base import Problem
 from forewise.problems.canonical import CanonicalForm
@@ -108,14 +109,14 @@ class CvxpyProblem(Problem):
         check.check_convex(problem)
         check.check_parametrised(problem, outcomes)
         form = read(problem, decisions, outcomes, known, chances)
-        _check_roles(form, outcomes)
-        _check_chances(form)
+        forms.check_roles(form, outcomes)
+        forms.check_chances(form)
         check.check_integers(problem, form.is_linear)
         self._fill(presolve(form), Layout.of(decisions, outcomes, known), None)
 
     def _fill(self, form: CanonicalForm, layout: Layout, given: torch.Tensor | None) -> None:
         lifted = LiftedForm.of(form)
-        _check_equations(lifted)
+        forms.check_equations(lifted)
         priced = LiftedForm.of(without_chances(form)) if len(form.level) else lifted
         for name, value in {
             "form": form, "layout": layout, "given_values": given, "_lifted": lifted,
@@ -312,40 +313,3 @@ def _restored(state: dict[str, Any], given: np.ndarray | None) -> CvxpyProblem:
     if given is None:
         return problem
     return problem._with_given(as_tensor("given", given).to(WORKING_DTYPE))
-
-
-def _check_roles(form: CanonicalForm, outcomes: list[Any]) -> None:
-    """No outcome is in a quadratic term."""
-    for parameter in form.P_terms.parameter[form.is_outcome(form.P_terms.parameter)]:
-        place = int(parameter)
-        for outcome in outcomes:
-            if place < outcome.size:
-                raise ModelError(
-                    f"the outcome {outcome.name()} scales a quadratic term: a negative draw of it "
-                    "would turn the term over. Put its square root inside of the square, as in "
-                    "sum_squares(root * z), or multiply something linear"
-                )
-            place -= outcome.size
-
-
-def _check_chances(form: CanonicalForm) -> None:
-    """Chance constraints stand in linear and quadratic programs only."""
-    if len(form.level) and (len(form.cone_kind) or form.integer.any()):
-        raise ModelError(
-            "chance(...) can only stand in linear and quadratic problems, but this one has cones "
-            "or whole numbers: leave them out, or let the constraint hold in every scenario"
-        )
-
-
-def _check_equations(lifted: LiftedForm) -> None:
-    """No equation ties the decision alone to the outcome."""
-    V = lifted.blocks["V"]
-    has_recourse = (V.constant != 0).any(-1)
-    for part in (V.outcome, V.given):
-        if part is not None:
-            has_recourse[part.entry // V.constant.shape[-1]] = True
-    if not has_recourse.all():
-        raise ModelError(
-            "an equality constraint ties the decision alone to the outcome, which no decision "
-            "meets in two scenarios: let a variable that is not a decision take the difference"
-        )

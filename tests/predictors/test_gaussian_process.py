@@ -1,0 +1,92 @@
+"""The Gaussian process: scikit-learn's numbers, and what it says when it fails."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+from forewise.exceptions import ForewiseError
+from forewise.predictors.gaussian_process import GaussianProcessPredictor
+from tests.predictors.tables import moments, table
+
+
+def scikit_learn_process(X, target, **settings):
+    kernel = RBF(1.0, (1e-2, 1e4)) + WhiteKernel(1.0, (0.01, 100.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return GaussianProcessRegressor(kernel, **settings).fit(X, target)
+
+
+@pytest.mark.parametrize("alpha", [1e-10, 0.1])
+def test_gaussian_process_is_that_of_scikit_learn(alpha):
+    X, y = table(80)
+    predictor = GaussianProcessPredictor(alpha=alpha).fit(X, y)
+    contexts = np.concatenate([table(20, seed=1)[0], X[:5], [[500.0, 0.0, 0.0]]])
+    epistemic, aleatoric = predictor.epistemic_aleatoric(contexts)
+    mean, variance = predictor._mean_and_variance(contexts)
+    scaled, target = (X - X.mean(0)) / X.std(0), (y - y.mean(0)) / y.std(0)
+    for outcome in range(2):
+        twin = scikit_learn_process(scaled, target[:, outcome], alpha=alpha, random_state=0)
+        expected, std = twin.predict((contexts - X.mean(0)) / X.std(0), return_std=True)
+        np.testing.assert_allclose(
+            mean[:, outcome], y[:, outcome].mean() + y[:, outcome].std() * expected, rtol=1e-6
+        )
+        total = epistemic[:, outcome] + aleatoric[:, outcome]
+        np.testing.assert_allclose(total, (y[:, outcome].std() * std) ** 2, rtol=1e-5)
+    np.testing.assert_array_equal(variance, epistemic)
+    drawn = moments(predictor.sample(contexts, 4096, random_state=0))
+    np.testing.assert_allclose(drawn[0], mean, atol=0.1)
+    np.testing.assert_allclose(drawn[1], epistemic + aleatoric, rtol=0.02)
+
+
+def test_gaussian_process_tells_the_two_uncertainties_apart():
+    """Noise of variance 4 everywhere; far from the data the curve is as open as the outcome."""
+    random = np.random.default_rng(0)
+    X = random.uniform(0, 10, (200, 1))
+    y = 20 + 10 * np.sin(X) + 2 * random.standard_normal((200, 1))
+    predictor = GaussianProcessPredictor().fit(X, y)
+    epistemic, aleatoric = predictor.epistemic_aleatoric([[5.0], [1000.0]])
+    np.testing.assert_allclose(aleatoric, 4, rtol=0.25)
+    assert epistemic[0, 0] < 0.5
+    assert epistemic[1, 0] == pytest.approx(y.var(), rel=1e-6)
+    mean = moments(predictor.sample([[5.0], [1000.0]], 256, random_state=0))[0]
+    np.testing.assert_allclose(mean[:, 0], [20 + 10 * np.sin(5.0), y.mean()], atol=1)
+
+
+def test_gaussian_process_takes_at_most_max_rows():
+    X, y = table(120)
+    predictor = GaussianProcessPredictor(max_rows=50).fit(X, y)
+    assert predictor.cholesky_.shape == (2, 50, 50)
+    again = GaussianProcessPredictor(max_rows=50).fit(X, y)
+    np.testing.assert_array_equal(predictor.contexts_, again.contexts_)
+    other = GaussianProcessPredictor(max_rows=50, random_state=1).fit(X, y)
+    assert not np.array_equal(predictor.contexts_, other.contexts_)
+    assert len(GaussianProcessPredictor(max_rows=None).fit(X, y).contexts_) == 120
+
+
+def test_gaussian_process_warns_of_failed_searches_only(monkeypatch):
+    X, y = table(40)
+    smooth = X[:, :1] * [1.0, 2.0]
+    at_bound = GaussianProcessPredictor().fit(X, smooth)  # no warning, which would be an error
+    np.testing.assert_allclose(at_bound.noise_, 0.01, rtol=1e-3)
+
+    def stopped(self, objective, start, bounds):
+        warnings.warn("lbfgs failed to converge", ConvergenceWarning, stacklevel=2)
+        return start, objective(start, eval_gradient=False)
+
+    monkeypatch.setattr(GaussianProcessRegressor, "_constrained_optimization", stopped)
+    with pytest.warns(ConvergenceWarning, match=r"2 search\(es\) for length scale and noise"):
+        GaussianProcessPredictor().fit(X, y)
+
+
+def test_gaussian_process_that_cannot_be_factorised_says_what_to_do():
+    X = np.zeros((60, 1))
+    X[0] = 1.0
+    predictor = GaussianProcessPredictor(noise_bounds=(1e-30, 1e-30), alpha=1e-30)
+    with pytest.raises(ForewiseError, match="cannot be factorised with alpha=1e-30"):
+        predictor.fit(X, np.arange(60.0))
