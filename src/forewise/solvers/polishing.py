@@ -60,7 +60,11 @@ def polish_inaccurate(program: ScenarioProgram, arrays: ProgramArrays, path: Pat
             Points(*(part[i : i + 1].copy() for part in path.solutions.points)),
             type(path.solutions.slack)(*(part[i : i + 1].copy() for part in path.solutions.slack)),
         )
-        _unload(form, _corrected(form, _load(form, ends.points)), ends)
+        try:
+            correction = _corrected(form, _load(form, ends.points))
+        except np.linalg.LinAlgError:  # numbers too far apart for its decomposition to converge
+            continue
+        _unload(form, correction, ends)
         alone = as_arrays(program.take(torch.tensor([i])))
         better = residuals_of_points(alone, ends.points, device)
         if float(better.worst) <= ACCEPTED:
