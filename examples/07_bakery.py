@@ -11,6 +11,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.dates import ConciseDateFormatter
 
 import forewise as fw
 from forewise.datasets import bakery, bakery_contexts, bakery_newsvendor
@@ -96,6 +97,7 @@ def draw(judged: dict[str, pd.DataFrame], path: Path) -> None:
         axes.plot(weekly.index, weekly, color=color, lw=1.6, label=name)
     axes.set(ylabel="mean cost of a decision", ylim=(0, None))
     axes.set_title("What the week's decisions cost", loc="left", fontweight="bold")
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)

@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.dates import ConciseDateFormatter
 from sklearn.base import clone
 
 import forewise as fw
@@ -101,6 +102,7 @@ def draw(loads: pd.DataFrame, judged: dict[str, pd.DataFrame], path: Path) -> No
     top.set(ylabel="cost of the day", ylim=(0, None))
     top.set_title("What each day's schedule cost", loc="left", fontweight="bold")
     below.set(xlabel="hour of the last day", ylabel="GW", xlim=(0, 23.5), xticks=range(0, 24, 3))
+    top.xaxis.set_major_formatter(ConciseDateFormatter(top.xaxis.get_major_locator()))
     for axes in (top, below):
         axes.legend(frameon=False, fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
