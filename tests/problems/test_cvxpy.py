@@ -198,6 +198,25 @@ def test_a_decision_that_meets_the_outcome_but_for_rounding_has_a_cost():
     torch.testing.assert_close(problem.cost(decision, outcome), expected)
 
 
+def test_a_decision_in_single_precision_misses_its_rows_by_more_and_has_a_cost():
+    """|z₂ − z₁| ≤ 0.35 has a variable of its own, which rounding of z must not make impossible."""
+    schedule, load = cp.Variable(6, nonneg=True), cp.Parameter(6)
+    battery = cp.Variable(6)
+    missing = load - schedule - battery
+    rows = [cp.abs(cp.diff(schedule)) <= 0.35, cp.abs(battery) <= 0.3, cp.cumsum(battery) <= 0.5]
+    problem = fw.CvxpyProblem(
+        cp.Minimize(cp.sum_squares(missing)), rows, decision=schedule, outcome=load
+    )
+    steep = torch.arange(6, dtype=torch.float64) * 0.35 + 0.1 * torch.arange(1, 9)[:, None]
+    outcome = torch.full((8, 6), 6.0, dtype=torch.float64)
+    single = steep.float()
+    assert float(single.double().diff(dim=1).max()) > 0.35 + 1e-8
+    torch.testing.assert_close(
+        problem.cost(single, outcome), problem.cost(steep, outcome), rtol=1e-4, atol=0
+    )
+    assert problem.cost(steep * 1.001, outcome).isinf().all()
+
+
 def transport():
     """Two decisions, one a matrix; outcomes a matrix and a vector; a matrix that is given."""
     ship, spare = cp.Variable((2, 3), nonneg=True, name="ship"), cp.Variable(name="spare")

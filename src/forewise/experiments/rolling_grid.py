@@ -23,10 +23,12 @@ from forewise.experiments.rolling_fits import (
 )
 from forewise.experiments.trials import Trial, trials_of
 
-# The quick version: two stores, two weeks, two epochs and two trials (one through the solver).
-_QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS, _QUICK_DAYS = (2, 17), 2, 2, 14
-_QUICK_HISTORY = {"bakery-series": 150, "bakery-stores": 150, "victoria": 120}
-_QUICK_STOPPING, _QUICK_M, _QUICK_SIZES, _QUICK_TREES = 14, 4, (16,), 10
+# The quick version: two stores, two weeks, two epochs and two trials (one through the solver). A
+# schedule of 48 half-hours takes half a second: of these, fewer days.
+_QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS = (2, 17), 2, 2
+_QUICK_DAYS = {"bakery-series": 14, "bakery-stores": 14, "victoria": 5}
+_QUICK_HISTORY = {"bakery-series": 150, "bakery-stores": 150, "victoria": 35}
+_QUICK_STOPPING, _QUICK_M, _QUICK_SIZES, _QUICK_TREES, _QUICK_NEIGHBORS = 14, 4, (16,), 10, 20
 
 
 class CaseGrid:
@@ -122,14 +124,14 @@ def _validation_figures(rows: pd.DataFrame) -> dict[tuple[Any, ...], float]:
 
 def _quick_case(case: CaseTable) -> CaseTable:
     stores = case.source.name != "victoria"
-    history = _QUICK_HISTORY[case.source.name]
+    history, days = _QUICK_HISTORY[case.source.name], _QUICK_DAYS[case.source.name]
     return case.model_copy(
         update={
             "source": case.source.model_copy(update={"stores": _QUICK_STORES} if stores else {}),
-            "last_day": min(case.last_day, case.first_day + timedelta(days=_QUICK_DAYS - 1)),
+            "last_day": min(case.last_day, case.first_day + timedelta(days=days - 1)),
             "window": "quarter",
             "history_days": min(case.history_days or history, history),
-            "tuning_days": _QUICK_DAYS,
+            "tuning_days": days,
             "stopping_days": min(case.stopping_days, _QUICK_STOPPING),
             "m": min(case.m, _QUICK_M),
             "m_train": min(case.m_train, _QUICK_M),
@@ -146,6 +148,8 @@ def _quick_trial(trial: Trial) -> Trial:
     predictor = dict(method.predictor)
     if "n_trees" in predictor:
         predictor["n_trees"] = _QUICK_TREES
+    if "n_neighbors" in predictor:
+        predictor["n_neighbors"] = min(predictor["n_neighbors"], _QUICK_NEIGHBORS)
     if "regressor" in predictor:
         predictor["regressor"] = predictor["regressor"] | {"n_trees": _QUICK_TREES}
     quick = replace(

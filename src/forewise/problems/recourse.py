@@ -9,7 +9,7 @@ May import: exceptions, arguments, its siblings `affine`, `cones`, `integers`, `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -54,7 +54,8 @@ def use_recourse_solver(solver: RecourseSolver) -> RecourseSolver:
 class Remainder:
     """min ½ x'P x + q'x, A x ≤ b, E x = e, k − C x ∈ K over what is left to choose.
 
-    Leading dimensions are N or 1; x is whole numbers in a mask.
+    Leading dimensions are N or 1; x is whole numbers in a mask. `error` ``(N, 1)`` is what rounding
+    did to the decision's share of the rows: much, where it came in single precision.
     """
 
     P: torch.Tensor
@@ -67,6 +68,7 @@ class Remainder:
     k: torch.Tensor
     cones: Cones
     whole: torch.Tensor
+    error: torch.Tensor
 
     @property
     def n_contexts(self) -> int:
@@ -75,7 +77,8 @@ class Remainder:
 
     def take(self, rows: torch.Tensor) -> Remainder:
         """The programs of some contexts."""
-        parts = {name: getattr(self, name) for name in ("P", "q", "A", "b", "E", "e", "C", "k")}
+        names = ("P", "q", "A", "b", "E", "e", "C", "k", "error")
+        parts = {name: getattr(self, name) for name in names}
         return replace(self, **{name: p if len(p) == 1 else p[rows] for name, p in parts.items()})
 
     def relaxed(self) -> Remainder:
@@ -85,8 +88,12 @@ class Remainder:
             # One entry of each cone, the first or the last, only makes it easier to be larger.
             room = k.new_zeros(k.shape[-1])
             room[self.cones.easing_rows] = 1
-            k = k + TOLERANCE * room * (1 + k.detach().abs())
-        return replace(self, b=self.b + TOLERANCE * (1 + self.b.detach().abs()), k=k)
+            k = k + room * self.allowed(k)
+        return replace(self, b=self.b + self.allowed(self.b), k=k)
+
+    def allowed(self, bound: torch.Tensor) -> torch.Tensor:
+        """By how much a decision that was computed may miss a bound."""
+        return TOLERANCE * (1 + bound.detach().abs()) + self.error
 
     def program(self) -> ScenarioProgram | ConicProgram | IntegerProgram:
         """The same as a program with first-stage variables alone."""
@@ -115,21 +122,25 @@ class RecourseCost:
         inf where nothing that can still be chosen meets the rows, −inf where it can be
         arbitrarily good; first-stage rows that the decision alone must meet are not looked at.
         """
-        z = decision.to(WORKING_DTYPE)
+        z, precision = decision.to(WORKING_DTYPE), torch.finfo(decision.dtype).eps
         outcome = outcome.to(WORKING_DTYPE)
         block = {name: made(outcome, given) for name, made in self.lifted.blocks.items()}
         n = self.lifted.stages.n_decisions
         fixed = (z * (0.5 * apply(block["P"][:, :n, :n], z) + block["q"][:, :n])).sum(-1)
         fixed = fixed + block["c"].squeeze(-1) + self.lifted.products(outcome, given)
         cone_rows = {name: made(outcome, given) for name, made in self.lifted.cones.blocks.items()}
-        rest = self._remainder(block, cone_rows, z)
+        rest = self._remainder(block, cone_rows, z, precision)
         if rest.q.shape[-1] == 0 and rest.b.shape[-1] == 0 and not len(rest.cones):
             return fixed
         best = _separable(rest) if self._is_separable(rest) else _solved(rest)
         return fixed + best
 
     def _remainder(
-        self, block: dict[str, torch.Tensor], cone_rows: dict[str, torch.Tensor], z: torch.Tensor
+        self,
+        block: dict[str, torch.Tensor],
+        cone_rows: dict[str, torch.Tensor],
+        z: torch.Tensor,
+        precision: float,
     ) -> Remainder:
         n, stages = self.lifted.stages.n_decisions, self.lifted.stages
         extra, k = len(stages.first) - n, len(stages.recourse)
@@ -152,6 +163,7 @@ class RecourseCost:
         return Remainder(
             P=whole, q=joined(q, -1), A=A, b=b, E=E, e=e, C=C, k=right,
             cones=cones.first.where(open_cones) + cones.scenario, whole=torch.cat(integer),
+            error=4 * precision * _largest_share((block["G"], T, G, T_cone), z),
         )  # fmt: skip
 
     def _is_separable(self, rest: Remainder) -> bool:
@@ -188,6 +200,13 @@ def _stacked(
     return joined([upper, lower], -2), joined(bounds, -1)
 
 
+def _largest_share(matrices: Iterable[torch.Tensor], z: torch.Tensor) -> torch.Tensor:
+    """The largest of the decision's shares of all rows, ``(N, 1)``; 0 where there is no row."""
+    n, size = z.shape[-1], z.detach().abs()
+    shares = [apply(matrix[:, :, :n].detach().abs(), size) for matrix in matrices]
+    return joined([torch.zeros_like(size[:, :1]), *shares], -1).amax(-1, keepdim=True)
+
+
 def _room(bound: torch.Tensor, matrix: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     """bound − matrix z, and exactly 0 where that is only rounding: a program whose largest bound
     is 1e-15 has no accurate solution.
@@ -205,7 +224,7 @@ def _separable(rest: Remainder) -> torch.Tensor:
     infinity = torch.inf
     bare = (A == 0).all(-1)
     slack = rest.b[:, bare].detach()
-    allowed = (slack >= -TOLERANCE * (1 + slack.abs())).all(-1)
+    allowed = (slack >= -rest.allowed(slack)).all(-1)
     if A.shape[-1] == 0:
         return torch.where(allowed, 0.0, infinity).to(rest.b)
     # The bound that each row is, divided by the row's one coefficient.
@@ -213,7 +232,7 @@ def _separable(rest: Remainder) -> torch.Tensor:
     low = _gathered(bound, A < 0, -infinity).amax(-1)
     high = _gathered(bound, A > 0, infinity).amin(-1)
     gap = (low - high).detach()
-    allowed = allowed & (gap <= TOLERANCE * (1 + high.detach().abs())).all(-1)
+    allowed = allowed & (gap <= rest.allowed(high)).all(-1)
     d = rest.q.expand_as(low)
     flat = D <= 0
     # Where the cost is flat any choice will do; a bound that is there is one.
