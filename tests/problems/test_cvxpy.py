@@ -207,10 +207,10 @@ def test_a_decision_in_single_precision_misses_its_rows_by_more_and_has_a_cost()
     problem = fw.CvxpyProblem(
         cp.Minimize(cp.sum_squares(missing)), rows, decision=schedule, outcome=load
     )
-    steep = torch.arange(6, dtype=torch.float64) * 0.35 + 0.1 * torch.arange(1, 9)[:, None]
-    outcome = torch.full((8, 6), 6.0, dtype=torch.float64)
+    steep = 5 + torch.arange(6, dtype=torch.float64) * 0.35 + 0.1 * torch.arange(8)[:, None]
+    outcome = torch.full((8, 6), 8.0, dtype=torch.float64)
     single = steep.float()
-    assert float(single.double().diff(dim=1).max()) > 0.35 + 1e-8
+    assert float(single.double().diff(dim=1).max()) > 0.35 + 3e-7
     torch.testing.assert_close(
         problem.cost(single, outcome), problem.cost(steep, outcome), rtol=1e-4, atol=0
     )
