@@ -90,8 +90,8 @@ def verdict(result: CaseResult) -> str:
     if bayesian and others:
         gap = difference(result, bayesian[0], others[0])
         told.append(
-            f"Bayesian networks {_standing(gap)}: {bayesian[0].title} costs {_words(gap)} than "
-            f"{others[0].title}."
+            f"Bayesian networks {_standing(gap)}: against {others[0].title}, {bayesian[0].title} "
+            f"costs {_words(gap)}."
         )
     if result.missing:
         told.append(f"{len(result.missing)} method(s) are not finished.")
