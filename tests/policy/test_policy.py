@@ -23,7 +23,7 @@ PREDICTORS = [
     fw.BayesianPredictor((8,), training=BRIEF, random_state=np.random.RandomState(0)),
     fw.MixturePredictor(2, (8,), training=BRIEF, random_state=0),
     fw.PointPredictor((8,), training=fw.Training(epochs=2, schedule=fw.ExponentialSchedule())),
-    fw.GaussianPredictor((8,), training=BRIEF, random_state=0),
+    fw.GaussianPredictor((8,), n_factors=1, training=BRIEF, random_state=0),
     fw.EnsemblePredictor(fw.PointPredictor((8,), training=BRIEF), 3, random_state=0),
     fw.EmpiricalPredictor(),
     fw.NeighborPredictor(),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.predictors.heads import GaussianHead, MixtureHead, PointHead
+from forewise.predictors.heads import FactorHead, GaussianHead, MixtureHead, PointHead
 from forewise.predictors.network import Network
 from forewise.predictors.noise import normal_draws, stratified_normals
 from forewise.predictors.weights import EnsembleWeights, FixedWeights, GaussianWeights, Layout
@@ -143,6 +143,88 @@ def test_gradients_reach_the_probabilities_of_a_mixture():
     quadratic = fw.QuadraticNewsvendor(1.0, [0.0, 0.0], 1.0, [1.0, 2.0], 1.0, [2.0, 1.0])
     fw.solve(quadratic, fw.Scenarios(values, weights)).decision.sum().backward()
     assert outputs.grad[..., -3:].abs().sum() > 0
+
+
+def factor_outputs(n_factors):
+    head = FactorHead(4, n_factors=n_factors)
+    outputs = 2 * torch.randn(3, 5, head.width, generator=generator(3), dtype=torch.float64)
+    mean, std, loadings = head._joint(outputs)
+    shared = torch.eye(4) + loadings @ loadings.transpose(-1, -2)
+    covariance = std[..., None] * shared * std[..., None, :]
+    return head, outputs, torch.distributions.MultivariateNormal(mean, covariance)
+
+
+@pytest.mark.parametrize("n_factors", [1, 2, 6])
+def test_likelihood_with_factors_agrees_with_torch(n_factors):
+    head, outputs, expected = factor_outputs(n_factors)
+    y = torch.randn(5, 4, generator=generator(4), dtype=torch.float64)
+    found = head.negative_log_likelihood(outputs, y)
+    assert torch.isclose(found, -expected.log_prob(y).mean() / 4)
+
+
+@pytest.mark.parametrize("n_factors", [1, 2])
+def test_scenarios_with_factors_have_their_covariance_and_the_variances_of_none(n_factors):
+    head, outputs, expected = factor_outputs(n_factors)
+    noise = torch.randn(3 * 60_000, 1, head.n_noises, generator=generator(5), dtype=torch.float64)
+    values = head.scenarios(outputs, noise)[0]
+    for draw in range(3):
+        for context in range(5):
+            some = values[context, draw::3]
+            covariance = expected.covariance_matrix[draw, context]
+            size = covariance.diagonal().max()
+            assert torch.allclose(some.T.cov(), covariance, atol=0.03 * size, rtol=0.03)
+    mean, variance = head.moments(outputs)
+    plain = GaussianHead(4).moments(outputs[..., :8])
+    assert torch.equal(mean, plain[0])
+    assert torch.equal(variance, plain[1])
+    assert torch.allclose(variance, expected.variance)
+
+
+def test_factors_that_grow_without_end_keep_a_finite_likelihood():
+    head = FactorHead(3, n_factors=2)
+    outputs = torch.full((1, 2, head.width), 1e4).requires_grad_()
+    loss = head.negative_log_likelihood(outputs, torch.tensor([[0.0, 1.0, -1.0]]).expand(2, 3))
+    loss.backward()
+    assert loss.isfinite()
+    assert outputs.grad.isfinite().all()
+
+
+def outcomes_that_move_together(count=1500):
+    """Noises of two outcomes are shared on one side of the context, opposed on the other."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-1, 1, (count, 1))
+    common = random.normal(size=count)
+    own = random.normal(size=(count, 2))
+    y = np.c_[common, np.sign(X[:, 0]) * common] + 0.5 * own
+    return X, y
+
+
+def test_predictors_with_a_factor_learn_how_noises_move_together():
+    X, y = outcomes_that_move_together()
+    settings = {"training": fw.Training(epochs=60, learning_rate=5e-3), "random_state": 0}
+    predictors = [
+        fw.BayesianPredictor((16, 16), 4, n_factors=1, **settings),
+        fw.GaussianPredictor((16, 16), n_factors=1, **settings),
+        fw.EnsemblePredictor(fw.GaussianPredictor((16, 16), 1, settings["training"]), 2, 0),
+    ]
+    truth = 1 / 1.25
+    for predictor in predictors:
+        drawn = predictor.fit(X, y).sample([[-0.7], [0.7]], 4000, random_state=1).values
+        below, above = (np.corrcoef(context.T)[0, 1] for context in drawn.numpy())
+        assert below == pytest.approx(-truth, abs=0.1)
+        assert above == pytest.approx(truth, abs=0.1)
+
+
+def test_without_factors_and_for_one_outcome_noises_are_independent():
+    X, y = outcomes_that_move_together(200)
+    brief = {"training": fw.Training(epochs=2), "random_state": 0}
+    drawn = fw.GaussianPredictor((4,), **brief).fit(X, y).sample([[0.7]], 4000, 0).values[0]
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.1
+    one, same = (
+        fw.GaussianPredictor((4,), n_factors=count, **brief).fit(X, y[:, 0]).sample(X, 8, 0).values
+        for count in (0, 3)
+    )
+    assert torch.equal(one, same)
 
 
 def test_point_head_gives_each_member_once():

@@ -14,10 +14,10 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import check_n_scenarios
-from forewise.predictors.heads import NOISE_BOUNDS, GaussianHead, Head, MixtureHead
+from forewise.predictors.heads import NOISE_BOUNDS, Head, MixtureHead, gaussian_head
 from forewise.predictors.network import Network
 from forewise.predictors.networked import NetworkPredictor
-from forewise.predictors.parameter_checks import require_positive
+from forewise.predictors.parameter_checks import require_count, require_positive
 from forewise.predictors.training import Training
 from forewise.predictors.weights import GaussianWeights, Layout
 
@@ -104,6 +104,10 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         their place first; the paper's is 0.011.
     noise_bounds : tuple of two floats
         Smallest and largest standard deviation of the noise, in units of the outcome's own.
+    n_factors : int
+        Shocks that all outcomes share, such as a market or the weather: noises then move
+        together, as much as the data say. 0 leaves them independent, given the context and the
+        weights. Prefer a few where a decision adds outcomes up.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -116,6 +120,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         prior_std: float = 1.0,
         initial_std: float = 1e-3,
         noise_bounds: tuple[float, float] = NOISE_BOUNDS,
+        n_factors: int = 0,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -125,14 +130,16 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         self.prior_std = prior_std
         self.initial_std = initial_std
         self.noise_bounds = noise_bounds
+        self.n_factors = n_factors
         self.training = training
         self.random_state = random_state
 
     def _head(self, n_outcomes: int) -> Head:
-        return GaussianHead(n_outcomes, self.noise_bounds)
+        return gaussian_head(n_outcomes, self.n_factors, self.noise_bounds)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        require_count("n_factors", self.n_factors, at_least=0)
         bounds = self.noise_bounds
         if len(bounds) != 2 or not 0 < bounds[0] < bounds[1] < math.inf:
             raise InvalidInputError(

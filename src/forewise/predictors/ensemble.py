@@ -82,4 +82,4 @@ class EnsemblePredictor(NetworkPredictor):
             raise InvalidInputError(
                 f"n_members must be a whole number of at least 1, but is {self.n_members!r}"
             )
-        super()._check_parameters()
+        self._member._check_parameters()

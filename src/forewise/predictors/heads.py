@@ -18,6 +18,8 @@ _LOG_2PI = math.log(2 * math.pi)
 #: outcome has no noise at all the likelihood would have no end; and where a decision depends on
 #: the shape of a distribution alone, learning from its cost would let the size drift away.
 NOISE_BOUNDS = (0.0067, 50.0)
+#: Largest loading of a factor: a noise that is all shared would leave the others' no room.
+_MOST_SHARED = 20.0
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,18 @@ class Head(ABC):
     def width(self) -> int:
         """Number of outputs the head needs."""
 
+    @property
+    def n_noises(self) -> int:
+        """Independent standard normals that a scenario is made from."""
+        return self.n_outcomes
+
     @abstractmethod
     def scenarios(
         self, outputs: torch.Tensor, noise: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios) or None.
 
-        `noise` (n_scenarios, n_contexts or 1, n_outcomes) is standard normal; scenario j comes
+        `noise` (n_scenarios, n_contexts or 1, n_noises) is standard normal; scenario j comes
         from draw j of the weights, modulo their number.
         """
 
@@ -105,6 +112,85 @@ class GaussianHead(Head):
         """Mean and variance, as they stand."""
         mean, log_variance = self._split(outputs)
         return mean, log_variance.exp()
+
+
+@dataclass(frozen=True)
+class FactorHead(GaussianHead):
+    """A Gaussian whose noises move together, through a few factors that all outcomes share.
+
+        y_i = mean_i + std_i · (ε_i + Σ_k l_ik f_k) / √(1 + Σ_k l_ik²),    ε, f ~ N(0, 1)
+
+    The division keeps std_i what it is without factors, the whole noise of outcome i, so that
+    bounds and moments mean the same; loadings l only say how much of it is shared.
+    """
+
+    n_factors: int = 1
+
+    @property
+    def width(self) -> int:
+        """A mean, a log-variance and a loading per factor for each outcome."""
+        return (2 + self.n_factors) * self.n_outcomes
+
+    @property
+    def n_noises(self) -> int:
+        """One per factor, one per outcome."""
+        return self.n_factors + self.n_outcomes
+
+    def _joint(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Mean, standard deviation of ε alone, and loadings (..., outcome, factor)."""
+        count = self.n_outcomes
+        gaussian, raw = outputs.split([2 * count, self.n_factors * count], dim=-1)
+        mean, log_variance = self._split(gaussian)
+        free = raw.unflatten(-1, (count, self.n_factors)) + self._first_loadings().to(outputs)
+        loadings = _MOST_SHARED * torch.tanh(free / _MOST_SHARED)
+        whole = 1 + loadings.square().sum(-1)
+        return mean, (0.5 * log_variance).exp() * whole.rsqrt(), loadings
+
+    def _first_loadings(self) -> torch.Tensor:
+        """Where training starts: a common level, then slower and faster waves over the outcomes.
+
+        Loadings of 0 are a saddle (their sign means nothing), and factors that start alike stay
+        alike.
+        """
+        place = (torch.arange(self.n_outcomes) + 0.5) / self.n_outcomes
+        return 0.5 * torch.cos(math.pi * place[:, None] * torch.arange(self.n_factors))
+
+    def scenarios(
+        self, outputs: torch.Tensor, noise: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The factors are the first columns of the noise: those that are best spread."""
+        mean, std, loadings = self._joint(_repeated(outputs, len(noise)))
+        factors, own = noise.split([self.n_factors, self.n_outcomes], dim=-1)
+        together = own + (loadings * factors[..., None, :]).sum(-1)
+        return torch.addcmul(mean, together, std).transpose(0, 1), None
+
+    def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """That of N(mean, S (I + L Lᵀ) S) with S = diag(std), per outcome.
+
+        By Woodbury's identity only a matrix of the factors' size is factorised.
+        """
+        mean, std, loadings = self._joint(outputs)
+        own = (y - mean) / std
+        across = loadings.transpose(-1, -2)
+        inner = across @ loadings + torch.eye(self.n_factors).to(outputs)
+        root = torch.linalg.cholesky(inner)
+        explained = torch.linalg.solve_triangular(root, across @ own[..., None], upper=False)
+        squared = own.square().sum(-1) - explained.square().sum((-1, -2))
+        log_volume = std.log().sum(-1) + root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return (0.5 * squared + log_volume).mean() / self.n_outcomes + 0.5 * _LOG_2PI
+
+    def moments(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean and variance of each outcome by itself."""
+        return super().moments(outputs[..., : 2 * self.n_outcomes])
+
+
+def gaussian_head(
+    n_outcomes: int, n_factors: int, noise_bounds: tuple[float, float] = NOISE_BOUNDS
+) -> GaussianHead:
+    """Independent noises without factors, or where there is nothing to share them with."""
+    if n_factors == 0 or n_outcomes == 1:
+        return GaussianHead(n_outcomes, noise_bounds)
+    return FactorHead(n_outcomes, noise_bounds, n_factors)
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,14 @@ class Network(nn.Module):
         Noise is drawn anew for every context, as training wants it.
         """
         outputs = self.layout.forward(x, self.weights.draw(n_scenarios, generator))
-        noise = stratified_normals(n_scenarios, len(x), self.head.n_outcomes, generator)
+        noise = stratified_normals(n_scenarios, len(x), self.head.n_noises, generator)
         return self.head.scenarios(outputs, noise)
 
     @torch.no_grad()
     def common_scenarios(
         self, x: torch.Tensor, noise: torch.Tensor, generator: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Scenarios from one noise (n_scenarios, 1, n_outcomes) for all contexts."""
+        """Scenarios from one noise (n_scenarios, 1, n_noises) for all contexts."""
         return self.head.scenarios(self._outputs(x, len(noise), generator), noise)
 
     @torch.no_grad()

@@ -158,7 +158,7 @@ class NetworkPredictor(Predictor):
         return self._in_units(*self.network_.scenarios(x_scaled, n_scenarios, generator))
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        noise = normal_draws(n_scenarios, self.n_outcomes_, random)
+        noise = normal_draws(n_scenarios, self.network_.head.n_noises, random)
         values, weights = self.network_.common_scenarios(
             self._scaled(X),
             torch.from_numpy(noise).float()[:, None],

@@ -30,15 +30,15 @@ def normal_draws(n_draws: int, n_columns: int, random: np.random.Generator) -> n
 
 
 def stratified_normals(
-    n_draws: int, n_contexts: int, n_outcomes: int, generator: torch.Generator
+    n_draws: int, n_contexts: int, n_columns: int, generator: torch.Generator
 ) -> torch.Tensor:
-    """Standard normal draws (n_draws, n_contexts, n_outcomes), one from each n_draws-th part.
+    """Standard normal draws (n_draws, n_contexts, n_columns), one from each n_draws-th part.
 
-    A Latin hypercube for every context and outcome by itself, as training wants it: independent
+    A Latin hypercube for every context and column by itself, as training wants it: independent
     between contexts, evenly spread within one. The decision of few scenarios is then much the
     same as that of many, and its gradient much less noisy.
     """
-    shape = (n_draws, n_contexts, n_outcomes)
+    shape = (n_draws, n_contexts, n_columns)
     parts = torch.rand(shape, generator=generator).argsort(0)
     levels = (parts + torch.rand(shape, generator=generator)) / n_draws
     return torch.special.ndtri(levels.clamp(1e-7, 1 - 1e-7))

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from forewise.predictors.heads import GaussianHead, PointHead
+from forewise.predictors.heads import PointHead, gaussian_head
 from forewise.predictors.network import Network
 from forewise.predictors.networked import NetworkPredictor
+from forewise.predictors.parameter_checks import require_count
 from forewise.predictors.training import Training
 from forewise.predictors.weights import FixedWeights, Layout
 
@@ -56,6 +57,10 @@ class GaussianPredictor(NetworkPredictor):
     ----------
     hidden_sizes : tuple of int
         Widths of the hidden ReLU layers.
+    n_factors : int
+        Shocks that all outcomes share, such as a market or the weather: noises then move
+        together, as much as the data say. 0 leaves them independent, given the context and the
+        weights. Prefer a few where a decision adds outcomes up.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -63,14 +68,20 @@ class GaussianPredictor(NetworkPredictor):
     def __init__(
         self,
         hidden_sizes: tuple[int, ...] = (128, 64, 64),
+        n_factors: int = 0,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
         self.hidden_sizes = hidden_sizes
+        self.n_factors = n_factors
         self.training = training
         self.random_state = random_state
 
     def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
-        head = GaussianHead(n_outcomes)
+        head = gaussian_head(n_outcomes, self.n_factors)
         layout = Layout((n_features, *self.hidden_sizes, head.width))
         return Network(layout, FixedWeights(layout, generator), head)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_count("n_factors", self.n_factors, at_least=0)
