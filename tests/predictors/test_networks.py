@@ -227,6 +227,27 @@ def test_without_factors_and_for_one_outcome_noises_are_independent():
     assert torch.equal(one, same)
 
 
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_without_extrapolation_contexts_are_held_at_the_edge_of_what_was_seen(ensemble):
+    X = np.random.default_rng(0).uniform([-1, 5], [1, 9], (200, 2))
+    y = X @ [[3.0], [1.0]]
+
+    def forecast(extrapolate):
+        brief = fw.Training(epochs=60, learning_rate=0.05, validation_share=0.0)
+        one = fw.PointPredictor((), extrapolate, brief, random_state=0)
+        predictor = fw.EnsemblePredictor(one, 2, random_state=0) if ensemble else one
+        predictor.fit(X, y)
+        contexts = [X.min(0), X.min(0) - 4, X.max(0), X.max(0) + [0, 4], X[0]]
+        return predictor.sample(contexts, 1).values[:, 0, 0]
+
+    free, held = forecast(True), forecast(False)
+    assert torch.equal(free[[0, 2, 4]], held[[0, 2, 4]])
+    assert held[1] == held[0]
+    assert held[3] == held[2]
+    assert free[1] < free[0] - 10
+    assert free[3] > free[2] + 2
+
+
 def test_point_head_gives_each_member_once():
     layout = Layout((1, 2))
     network = Network(layout, EnsembleWeights(layout, 3, generator()), PointHead(2))

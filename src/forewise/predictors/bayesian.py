@@ -108,6 +108,9 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         Shocks that all outcomes share, such as a market or the weather: noises then move
         together, as much as the data say. 0 leaves them independent, given the context and the
         weights. Prefer a few where a decision adds outcomes up.
+    extrapolate : bool
+        Whether contexts beyond those of training are taken as they are. False holds each input
+        at the edge of what was seen: prefer it where inputs drift, as prices do over years.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -121,6 +124,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         initial_std: float = 1e-3,
         noise_bounds: tuple[float, float] = NOISE_BOUNDS,
         n_factors: int = 0,
+        extrapolate: bool = True,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -131,6 +135,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         self.initial_std = initial_std
         self.noise_bounds = noise_bounds
         self.n_factors = n_factors
+        self.extrapolate = extrapolate
         self.training = training
         self.random_state = random_state
 
@@ -167,6 +172,9 @@ class MixturePredictor(_BayesianNetworkPredictor):
         Draws of the weights in a step of training.
     kl_weight, prior_std, initial_std : float
         As in `BayesianPredictor`.
+    extrapolate : bool
+        Whether contexts beyond those of training are taken as they are. False holds each input
+        at the edge of what was seen: prefer it where inputs drift, as prices do over years.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -179,6 +187,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         kl_weight: float = 0.01,
         prior_std: float = 1.0,
         initial_std: float = 1e-3,
+        extrapolate: bool = True,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -188,6 +197,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         self.kl_weight = kl_weight
         self.prior_std = prior_std
         self.initial_std = initial_std
+        self.extrapolate = extrapolate
         self.training = training
         self.random_state = random_state
 

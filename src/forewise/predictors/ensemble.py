@@ -53,6 +53,11 @@ class EnsemblePredictor(NetworkPredictor):
         return self._member.hidden_sizes
 
     @property
+    def extrapolate(self) -> bool:  # type: ignore[override]
+        """The members'."""
+        return self._member.extrapolate
+
+    @property
     def training(self) -> Training | None:  # type: ignore[override]
         """The members'."""
         return self._member.training

@@ -40,11 +40,12 @@ class Rows:
 class NetworkPredictor(Predictor):
     """A predictor whose scenarios can be differentiated in its weights.
 
-    Subclasses have the parameters `hidden_sizes`, `training` and `random_state`, and say what
-    network they want.
+    Subclasses have the parameters `hidden_sizes`, `extrapolate`, `training` and `random_state`,
+    and say what network they want.
     """
 
     hidden_sizes: tuple[int, ...]
+    extrapolate: bool
     training: Training | None
     random_state: Any
 
@@ -106,6 +107,7 @@ class NetworkPredictor(Predictor):
             validation = (X[held], y[held]) if len(held) else None
             X, y = X[kept], y[kept]
         self.context_mean_, self.context_std_ = mean_and_std(X)
+        self.context_low_, self.context_high_ = X.min(axis=0), X.max(axis=0)
         like = y if predicted is None else predicted
         self.outcome_mean_, self.outcome_std_ = mean_and_std(like)
         self.n_outcomes_ = like.shape[1]
@@ -176,6 +178,8 @@ class NetworkPredictor(Predictor):
         )
 
     def _scaled(self, X: np.ndarray) -> torch.Tensor:
+        if not self.extrapolate:
+            X = X.clip(self.context_low_, self.context_high_)
         return torch.from_numpy(standardise(X, self.context_mean_, self.context_std_)).float()
 
     def _rows(self, X: np.ndarray, y: np.ndarray, places: np.ndarray) -> Rows:

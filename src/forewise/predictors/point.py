@@ -28,6 +28,9 @@ class PointPredictor(NetworkPredictor):
     ----------
     hidden_sizes : tuple of int
         Widths of the hidden ReLU layers.
+    extrapolate : bool
+        Whether contexts beyond those of training are taken as they are. False holds each input
+        at the edge of what was seen: prefer it where inputs drift, as prices do over years.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -35,10 +38,12 @@ class PointPredictor(NetworkPredictor):
     def __init__(
         self,
         hidden_sizes: tuple[int, ...] = (128, 64, 64),
+        extrapolate: bool = True,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
         self.hidden_sizes = hidden_sizes
+        self.extrapolate = extrapolate
         self.training = training
         self.random_state = random_state
 
@@ -61,6 +66,9 @@ class GaussianPredictor(NetworkPredictor):
         Shocks that all outcomes share, such as a market or the weather: noises then move
         together, as much as the data say. 0 leaves them independent, given the context and the
         weights. Prefer a few where a decision adds outcomes up.
+    extrapolate : bool
+        Whether contexts beyond those of training are taken as they are. False holds each input
+        at the edge of what was seen: prefer it where inputs drift, as prices do over years.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -69,11 +77,13 @@ class GaussianPredictor(NetworkPredictor):
         self,
         hidden_sizes: tuple[int, ...] = (128, 64, 64),
         n_factors: int = 0,
+        extrapolate: bool = True,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
         self.hidden_sizes = hidden_sizes
         self.n_factors = n_factors
+        self.extrapolate = extrapolate
         self.training = training
         self.random_state = random_state
 
