@@ -80,6 +80,21 @@ def test_more_seeds_and_methods_are_added(settings, tmp_path):
     pd.testing.assert_frame_equal(comparable(folder), comparable(tmp_path / "whole"))
 
 
+def test_fits_that_two_experiments_share_are_computed_once(settings, tmp_path):
+    """Of the seven methods of "all", three are in "small" with the same settings and sizes."""
+    folder = tmp_path / "results"
+    go(settings, folder)
+    summary = go(settings, folder, experiments=["all"])
+    assert (summary.computed, summary.found) == (2 * 4, 2 * 3)
+    go(settings, tmp_path / "alone", experiments=["all"])
+    rows = comparable(folder)
+    here = rows[rows["experiment"] == "all"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(here, comparable(tmp_path / "alone"))
+    # The other way round there are fewer numbers of scenarios than are asked for: no half fits.
+    assert go(settings, tmp_path / "alone").computed == 16
+    pd.testing.assert_frame_equal(comparable(tmp_path / "alone"), rows)
+
+
 def test_a_changed_setting_is_computed_anew(settings, tmp_path):
     folder = tmp_path / "results"
     go(settings, folder, methods=["bnn"])

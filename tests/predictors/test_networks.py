@@ -237,7 +237,7 @@ def test_without_extrapolation_contexts_are_held_at_the_edge_of_what_was_seen(en
         one = fw.PointPredictor((), extrapolate, brief, random_state=0)
         predictor = fw.EnsemblePredictor(one, 2, random_state=0) if ensemble else one
         predictor.fit(X, y)
-        contexts = [X.min(0), X.min(0) - 4, X.max(0), X.max(0) + [0, 4], X[0]]
+        contexts = [X.min(0), X.min(0) - 4, X.max(0), X.max(0) + np.array([0, 4]), X[0]]
         return predictor.sample(contexts, 1).values[:, 0, 0]
 
     free, held = forecast(True), forecast(False)

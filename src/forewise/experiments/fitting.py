@@ -12,7 +12,7 @@ import time
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from forewise.experiments.judging import Court, Setting, hold_court, load_split
 from forewise.experiments.kinds import FORECAST_METRICS, REAL, SOLVERS, WITHOUT_SCENARIOS
@@ -32,6 +32,7 @@ class Fit(Work):
     ms: tuple[int, ...]
     metrics: tuple[str, ...]
     config_hash: str = field(init=False)
+    borrows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config_hash", _config_hash(self))

@@ -61,6 +61,7 @@ class RowTable:
         self.folder = Path(folder)
         self.set_aside = 0
         self._keys: set[Key] = set()
+        self._nameless: dict[Key, dict[str, Any]] = {}
         self._read_to = 0
         self._last_line = b""
         with told("open", self.folder):
@@ -79,6 +80,19 @@ class RowTable:
         """Take notice of rows that others have added."""
         with told("read", self.folder):
             self._refresh()
+
+    def borrowed(self, keys: Iterable[Key]) -> list[dict[str, Any]]:
+        """Rows of other experiments that differ in the experiment's name only, under these keys.
+
+        Empty unless there is one for every key.
+        """
+        found = []
+        for key in keys:
+            row = self._nameless.get(_nameless(key))
+            if row is None:
+                return []
+            found.append(row | dict(zip(KEY, key, strict=True)))
+        return found
 
     def append(self, rows: Iterable[dict[str, Any]]) -> int:
         """Add rows, each with one write, but none whose key is there already.
@@ -105,7 +119,7 @@ class RowTable:
                     key = key_of(row)
                     if key not in self._keys:
                         _write_line(descriptor, _line(row))
-                        self._keys.add(key)
+                        self._remember(key, row)
                         added += 1
                 os.fsync(descriptor)
             finally:
@@ -120,7 +134,7 @@ class RowTable:
                 file.seek(self._read_to - len(self._last_line))
                 if file.read(len(self._last_line)) != self._last_line:
                     file.seek(0)
-                    self._read_to, self._keys = 0, set()
+                    self._read_to, self._keys, self._nameless = 0, set(), {}
                 content = file.read()
         except FileNotFoundError:
             return
@@ -131,7 +145,11 @@ class RowTable:
             self._last_line = line
             row = _row(line)
             if row is not None:
-                self._keys.add(key_of(row))
+                self._remember(key_of(row), row)
+
+    def _remember(self, key: Key, row: dict[str, Any]) -> None:
+        self._keys.add(key)
+        self._nameless.setdefault(_nameless(key), row)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -244,6 +262,11 @@ def _settled(table: pd.DataFrame) -> pd.DataFrame:
     succeeded = table[~failed][which].drop_duplicates()
     settled = table[which].merge(succeeded, how="left", indicator=True)["_merge"] == "both"
     return table[~(failed & settled.to_numpy())].reset_index(drop=True)
+
+
+def _nameless(key: Key) -> Key:
+    """The key without the experiment."""
+    return key[1:]
 
 
 def _line(row: dict[str, Any]) -> bytes:

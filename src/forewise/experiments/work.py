@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from forewise.exceptions import ForewiseError
 from forewise.experiments.resources import one_thread, versions
@@ -60,6 +60,9 @@ class Work(ABC):
     """One thing to compute; frozen and picklable."""
 
     experiment: str
+    #: Whether the rows of an equal work of another experiment are as good as its own. Not where
+    #: rows come with files, which have the experiment's name.
+    borrows: ClassVar[bool] = False
 
     @property
     @abstractmethod
