@@ -12,10 +12,10 @@ import torch
 import forewise as fw
 from forewise.experiments import KEY, InfeasibleDecisionError, all_fits, compute, fitting
 from forewise.experiments.judging import hold_court, violations
-from forewise.experiments.methods import Task, _translated
+from forewise.experiments.methods import Task, _predictor, _translated
 from forewise.experiments.work import key_of
 from forewise.predictors.weights import Layout
-from tests.experiments.tiny import tiny_settings
+from tests.experiments.tiny import TEXT, tiny_settings
 
 
 @pytest.fixture
@@ -79,6 +79,23 @@ def test_the_same_fit_has_the_same_values(settings):
     for method in ("bnn", "combined", "direct", "truth"):
         fit = fit_of(settings, method)
         assert values(compute(fit)) == values(compute(fit))
+
+
+def test_members_of_an_ensemble_have_settings_of_their_own(tmp_path):
+    spelled = {"kind": "ensemble", "n_members": 3, "member": {"kind": "gaussian", "n_factors": 2}}
+    told = 'kind = "ensemble", n_members = 3, member = { kind = "gaussian", n_factors = 2 }'
+    settings = tiny_settings(tmp_path, TEXT.replace('kind = "neighbor", n_neighbors = 5', told))
+    fit = fit_of(settings, "knn", "small")
+    assert fit.method.predictor == spelled
+    split = hold_court(fit.setting).split
+    task = Task(
+        fw.datasets.nv_problem(), split.train, split.validation, split.test, 2, 3, fw.AutoSolver()
+    )
+    predictor = _predictor(fit.method, task)
+    assert predictor.n_members == 3
+    assert predictor.member.n_factors == 2
+    assert predictor.member.hidden_sizes == (4, 4)
+    assert predictor.member.training.epochs == 2
 
 
 def test_without_scenarios_no_forecast_is_scored(settings):

@@ -21,6 +21,7 @@ from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import cost_of_ignoring_context
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.predictors import PointPredictor, Predictor, Training
+from forewise.predictors.heads import gaussian_head
 from forewise.predictors.weights import Layout
 from forewise.problems import Problem
 from forewise.solvers import Solver
@@ -179,8 +180,10 @@ def _predictor(method: Method, task: Task) -> Predictor:
     settings = dict(method.predictor)
     kind = settings.pop("kind")
     if kind == "ensemble":
-        member = PREDICTORS[settings.pop("member", {"kind": "gaussian"})["kind"]]
-        settings["member"] = member(hidden_sizes=method.hidden_sizes, training=_kept(method))
+        member = dict(settings.get("member", {"kind": "gaussian"}))
+        settings["member"] = PREDICTORS[member.pop("kind")](
+            hidden_sizes=method.hidden_sizes, training=_kept(method), **member
+        )
     elif kind in NETWORKS:
         settings |= {"hidden_sizes": method.hidden_sizes, "training": _kept(method)}
     if kind in ("bayesian", "mixture"):
@@ -201,8 +204,8 @@ def _translated(K: float, method: Method, task: Task) -> float:
     unit = 2.0
     if method.learner["kind"] == "combined":
         unit = cost_of_ignoring_context(task.problem, task.train.y, None)
-    # A mean and a log-variance for each outcome.
-    layout = Layout((task.train.n_features, *method.hidden_sizes, 2 * n_outcomes))
+    head = gaussian_head(n_outcomes, method.predictor.get("n_factors", 0))
+    layout = Layout((task.train.n_features, *method.hidden_sizes, head.width))
     return paper_kl_weight(
         K,
         n_rows=task.train.n_contexts,
@@ -239,8 +242,8 @@ def _check_predictor(table: Mapping[str, Any], where: str) -> None:
     known = {"kind", *_arguments(PREDICTORS[kind])} - own
     _require_keys(table, known, where)
     if kind == "ensemble" and "member" in table:
-        _require_keys(table["member"], {"kind"}, f"{where}.member")
         _kind(table["member"], f"{where}.member", ("gaussian", "point"))
+        _check_predictor(table["member"], f"{where}.member")
     if "regressor" in table:
         _kind(table["regressor"], f"{where}.regressor", ("boosting",))
         _check_predictor(table["regressor"], f"{where}.regressor")
