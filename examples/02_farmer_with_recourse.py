@@ -40,7 +40,7 @@ def main(folder: Path = Path()) -> dict[str, float]:
         "for the mean profit": fw.solve(farm, scenarios),
         "for the worst year": fw.solve(farm.with_risk(fw.WorstCase()), scenarios),
     }
-    acres = {name: plan.decision[0, :3].numpy() for name, plan in plans.items()}
+    acres = {name: plan.decision[0].numpy() for name, plan in plans.items()}
     profits = {
         name: -farm.cost(np.tile(field, (3, 1)), yields).numpy() for name, field in acres.items()
     }

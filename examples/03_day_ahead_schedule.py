@@ -76,7 +76,7 @@ def main(
     scenarios = learner.policy_.predictor.sample(X_new, n_scenarios, random_state=0)
     mean = fw.Scenarios((scenarios.weights[..., None] * scenarios.values).sum(1, keepdim=True))
     schedules = {
-        "from the mean": fw.solve(problem(), mean).decision[:, :HALF_HOURS].numpy(),
+        "from the mean": fw.solve(problem(), mean).decision.numpy(),
         f"from {n_scenarios} scenarios": learner.decide(X_new, n_scenarios),
     }
     costs = {}

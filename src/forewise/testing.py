@@ -51,8 +51,7 @@ def check_problem(problem: Problem, outcome: Any) -> None:
     outcome = torch.as_tensor(outcome, dtype=torch.float64)
     scenarios = Scenarios(outcome[None])
     solution = solve(problem, scenarios, ReferenceSolver())
-    n_decisions = problem.n_decisions(outcome.shape[1])
-    decision = solution.decision[0, :n_decisions]
+    decision = solution.decision[0]
 
     def mean_cost(z: torch.Tensor) -> torch.Tensor:
         return problem.cost(z.expand(len(outcome), -1), outcome).mean()
@@ -63,7 +62,7 @@ def check_problem(problem: Problem, outcome: Any) -> None:
         f"the program's value is {solution.objective[0]:g}, but its decision costs {best:g}",
     )
     halves = Scenarios(torch.stack([outcome[: len(outcome) // 2], outcome[-(len(outcome) // 2) :]]))
-    for other in solve(problem, halves, ReferenceSolver()).decision[:, :n_decisions]:
+    for other in solve(problem, halves, ReferenceSolver()).decision:
         _require(
             mean_cost(other) >= best - 1e-6 * (1 + best.abs()),
             "a decision for other scenarios costs less than the program's own",
@@ -75,11 +74,13 @@ def check_problem(problem: Problem, outcome: Any) -> None:
         )
     # A point where nothing is at a kink.
     random = torch.Generator().manual_seed(0)
-    at = (decision + 0.1 * torch.rand(n_decisions, generator=random, dtype=torch.float64)).detach()
+    at = (
+        decision + 0.1 * torch.rand(len(decision), generator=random, dtype=torch.float64)
+    ).detach()
     at.requires_grad_()
     (gradient,) = torch.autograd.grad(mean_cost(at), at)
     step, tolerance = 1e-6, 1e-4 * (1 + gradient.abs().max().item())
-    for i in range(n_decisions):
+    for i in range(len(decision)):
         shift = torch.zeros_like(at)
         shift[i] = step
         slope = (mean_cost(at + shift) - mean_cost(at - shift)) / (2 * step)

@@ -260,14 +260,12 @@ def test_given_equals_a_loop_over_contexts():
     together = fw.solve(bound, fw.Scenarios(values)).objective
     assert torch.equal(fw.solve(flat, fw.Scenarios(values)).objective, together)
     decision = fw.solve(bound, fw.Scenarios(values)).decision
-    costs = bound.cost(decision[:, :7], values[:, 0])
+    costs = bound.cost(decision, values[:, 0])
     for i in range(5):
         alone = problem.bound({"price": price[i : i + 1], "room": room[i : i + 1]})
         scenarios = fw.Scenarios(values[i : i + 1])
         assert fw.solve(alone, scenarios).objective[0] == together[i]
-        assert torch.allclose(
-            alone.cost(decision[i : i + 1, :7], values[i : i + 1, 0])[0], costs[i]
-        )
+        assert torch.allclose(alone.cost(decision[i : i + 1], values[i : i + 1, 0])[0], costs[i])
     rows = torch.tensor([4, 1])
     part = fw.solve(bound[rows], fw.Scenarios(values[[4, 1]])).objective
     assert torch.equal(part, together[rows])
@@ -284,7 +282,7 @@ def test_decisions_are_differentiable_in_what_is_given():
     given = torch.tensor(random.uniform(1, 2, (2, 8)), requires_grad=True)
 
     def decide(given):
-        return fw.solve(problem.bound(given), fw.Scenarios(values)).decision[:, :7]
+        return fw.solve(problem.bound(given), fw.Scenarios(values)).decision
 
     assert torch.autograd.gradcheck(decide, (given,), eps=1e-5, atol=1e-4, rtol=1e-3)
     decision = torch.tensor(random.uniform(0, 1, (2, 7)), requires_grad=True)
@@ -370,3 +368,22 @@ def test_uncertain_constraints_hold_in_every_scenario():
     assert float(products.min()) >= 1 - 1e-7
     assert problem.cost([[0.1, 0.1]], [[1.0, 1.0]]).item() == torch.inf
     assert problem.cost([[1.0, 0.5]], [[1.0, 1.0]]).item() == 1.5
+
+
+def test_a_solution_has_the_users_decisions_and_its_other_variables_aside():
+    """|z − held| ≤ 1 brings a variable of its own into the first stage, and so does a risk."""
+    z, y = cp.Variable(2, name="z"), cp.Parameter(2, name="y")
+    held = np.array([1.0, 2.0])
+    problem = fw.CvxpyProblem(
+        cp.Minimize(cp.sum(cp.abs(z - y))), [cp.norm1(z - held) <= 1], decision=z, outcome=y
+    )
+    scenarios = fw.Scenarios(torch.tensor([[[4.0, 2.0], [5.0, 2.0]]], dtype=torch.float32))
+    for chosen in (problem, problem.with_risk(fw.CVaR(0.5))):
+        solution = fw.solve(chosen, scenarios)
+        assert solution.decision.shape == (1, 2)
+        np.testing.assert_allclose(solution.decision, [[2.0, 2.0]], atol=1e-6)
+        assert solution.companions.dtype == torch.float32
+        assert solution.companions.shape[1] >= 1
+        assert torch.equal(solution.first_stage[:, :2], solution.decision)
+        assert torch.equal(solution.first_stage[:, 2:], solution.companions)
+    assert fw.solve(fw.Newsvendor(1.0, 2.0), scenarios).companions is None

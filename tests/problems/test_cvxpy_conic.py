@@ -34,7 +34,7 @@ def check_against_cvxpy(case: Case, seed: int, engine):
     for i in range(B):
         best = case.best(values[i], weights[i])
         assert solution.objective[i].item() == pytest.approx(best, rel=1e-6, abs=1e-6)
-    decision = solution.decision[:, :N]
+    decision = solution.decision
     cost = problem.cost(decision, values[:, 0])
     for i in range(B):
         best = case.best(values[i, :1], np.ones(1), decision[i].numpy())
@@ -82,7 +82,7 @@ def test_decisions_are_differentiable(name, engine):
     direction = torch.arange(1.0, N + 1, dtype=torch.float64)
 
     def decided(y, w):
-        return (fw.solve(problem, fw.Scenarios(y, w), solver).decision[:, :N] @ direction).sum()
+        return (fw.solve(problem, fw.Scenarios(y, w), solver).decision @ direction).sum()
 
     def value(y, w):
         return fw.solve(problem, fw.Scenarios(y, w), solver).objective.sum()
@@ -124,7 +124,7 @@ def test_given_is_differentiable_and_equals_a_loop():
 
     def decided(g):
         solution = fw.solve(problem.bound(g), fw.Scenarios(values), solver)
-        return (solution.decision[:, :N] @ direction).sum()
+        return (solution.decision @ direction).sum()
 
     check_slopes(decided, [torch.tensor(given, requires_grad=True)])
     decision = torch.tensor([[0.5, 0.4, 0.1], [0.6, 0.3, 0.1]], dtype=torch.float64)

@@ -44,8 +44,7 @@ def draws(n_contexts: int, n_scenarios: int, n: int, seed: int = 0) -> fw.Scenar
 
 def costs_of(problem: fw.Problem, decision: torch.Tensor, scenarios: fw.Scenarios) -> torch.Tensor:
     M = scenarios.n_scenarios
-    n = problem.n_decisions(scenarios.n_outcomes)
-    repeated = decision[:, :n].repeat_interleave(M, 0)
+    repeated = decision.repeat_interleave(M, 0)
     return problem.cost(repeated, scenarios.values.flatten(0, 1)).reshape(-1, M)
 
 
@@ -103,9 +102,7 @@ def test_no_other_decision_has_less_risk(problem, risk):
     best = fw.solve(problem.with_risk(risk), scenarios)
     generator = torch.Generator().manual_seed(5)
     for size in (1e-3, 1e-1, 1.0):
-        moved = best.decision[:, :2] + size * torch.randn(
-            4, 2, generator=generator, dtype=torch.float64
-        )
+        moved = best.decision + size * torch.randn(4, 2, generator=generator, dtype=torch.float64)
         moved = moved.clamp_min(0)
         if isinstance(problem, fw.QuadraticNewsvendor):
             moved = moved * (problem.budget / moved.sum(-1, keepdim=True)).clamp_max(1)
@@ -155,7 +152,7 @@ def test_gradients_equal_finite_differences(risk, full):
 
     def told(values: torch.Tensor) -> torch.Tensor:
         solution = fw.solve(averse, fw.Scenarios(values, scenarios.weights))
-        return (solution.decision[:, :2] @ direction).sum() + solution.objective.sum()
+        return (solution.decision @ direction).sum() + solution.objective.sum()
 
     values = scenarios.values.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(told(values), values)
@@ -188,7 +185,7 @@ def test_what_the_first_stage_costs_by_outcome_is_part_of_the_risk():
             cp.Minimize(total + 0.1 * cp.sum_squares(w)), [cp.sum(w) == 1]
         ).solve(solver="CLARABEL")  # fmt: skip
         assert solution.objective.item() == pytest.approx(least, abs=1e-7)
-        np.testing.assert_allclose(solution.decision[0, :3], w.value, atol=5e-4)
+        np.testing.assert_allclose(solution.decision[0], w.value, atol=5e-4)
 
 
 def test_a_scenario_of_no_weight_is_not_the_worst():

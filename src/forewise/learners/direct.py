@@ -115,7 +115,7 @@ def _decisions_of_groups(problem: Problem, outcome: np.ndarray) -> np.ndarray:
     groups = random.integers(len(outcome), size=(_GROUPS, min(_GROUP_SIZE, len(outcome))))
     own = problem.for_contexts(torch.from_numpy(groups[:, 0]))
     found = solve(own, Scenarios(outcome[groups]), on_failure="return")
-    decided = found.decision[found.optimal][:, : problem.n_decisions(outcome.shape[1])]
+    decided = found.decision[found.optimal]
     if len(decided) == 0:
         raise SolveError(
             "no group of training rows has an optimal decision (the first is "

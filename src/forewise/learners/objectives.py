@@ -49,15 +49,15 @@ class Judge:
 
     def cost(self, solution: Solution, rows: torch.Tensor | None = None) -> torch.Tensor:
         """Mean cost over the contexts that have a decision."""
-        outcome, problem, decision = self.outcome, self.problem, solution.decision
+        outcome, problem, chosen = self.outcome, self.problem, solution.first_stage
         if rows is not None:
             outcome, problem = outcome[rows], problem.for_contexts(rows)
         decided = solution.optimal
         if not bool(decided.all()):
             _require_most(solution)
-            decision, outcome = decision[decided], outcome[decided]
+            chosen, outcome = chosen[decided], outcome[decided]
             problem = problem.for_contexts(decided.nonzero().squeeze(-1))
-        return problem.training_cost(decision, outcome).mean()
+        return problem.training_cost(chosen, outcome).mean()
 
     def regret(self, solution: Solution) -> float:
         """Mean cost above that of deciding with the outcome known."""
@@ -145,8 +145,7 @@ def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | N
         pool = some[_spread(len(some), _POOLED)].expand(len(some), -1, -1)
     ignorant = solve(own, Scenarios(pool), solver, on_failure="return")
     informed = solve(own, Scenarios(some[:, None]), solver, on_failure="return")
-    n_decisions = problem.n_decisions(outcome.shape[1])
-    decision = ignorant.decision[:, :n_decisions].expand(len(some), -1)
+    decision = ignorant.decision.expand(len(some), -1)
     regret = (own.cost(decision, some) - informed.objective).nanmean().item()
     return regret if regret > 1e-9 * abs(ignorant.objective.nanmean().item()) else 1.0
 

@@ -64,7 +64,6 @@ def optimum(
     `numbers` are what the messages call the contexts, where it is not their place.
     """
     problem._check_width("scenarios", scenarios.n_outcomes)
-    n_decisions = problem.n_decisions(scenarios.n_outcomes)
     decisions, costs = [], []
     for part in parts(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes):
         with torch.no_grad():
@@ -72,8 +71,7 @@ def optimum(
             solution = solve(problem.for_contexts(part), chosen, solver, "return")
         places = range(part.start, part.stop)
         _require_optimal(solution, places if numbers is None else numbers[part].tolist())
-        # Whatever follows in the program's first stage is not part of the decision.
-        decisions.append(solution.decision[:, :n_decisions].detach())
+        decisions.append(solution.decision.detach())
         costs.append(solution.objective.detach())
     return Optimum(torch.cat(decisions), torch.cat(costs))
 

@@ -99,7 +99,7 @@ class Policy(ABC):
         for piece in self._pieces(len(contexts), n_scenarios, progress):
             own = problem.for_contexts(piece)
             solution = self._decide(own, contexts[piece], n_scenarios, seed)
-            decisions[piece] = solution.decision.detach().numpy()[:, : self.n_decisions]
+            decisions[piece] = solution.decision.detach().numpy()
             failed += [
                 (piece.start + i, status)
                 for i, status in enumerate(solution.status)

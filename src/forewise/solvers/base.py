@@ -73,7 +73,8 @@ def run(solver: Solver, problem: Problem, scenarios: Scenarios, on_failure: str)
     refusal = solver.refusal(problem)
     if refusal is not None:
         raise UnsupportedProblemError(f"{type(solver).__name__} cannot solve this: {refusal}")
-    solution = solver.solve(problem, scenarios)
+    n_decisions = problem.n_decisions(scenarios.n_outcomes)
+    solution = solver.solve(problem, scenarios).of_decisions(n_decisions)
     return checked(solution, on_failure).to(scenarios.values.dtype)
 
 

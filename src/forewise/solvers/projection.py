@@ -64,5 +64,5 @@ def project(
     )
     if conic is not None:
         cones = ConicProgram.of_first_stage(program, conic.cones, conic.G, conic.h)
-        return ConicSolver().solve_program(cones)
-    return (solver or InteriorPoint()).solve_program(program)
+        return ConicSolver().solve_program(cones).of_decisions(n_decisions)
+    return (solver or InteriorPoint()).solve_program(program).of_decisions(n_decisions)

@@ -84,6 +84,7 @@ class Solution:
     Attributes
     ----------
     decision : tensor (n_contexts, n_decisions)
+        Of a program that was solved as it stands, all its first-stage variables.
     recourse : tensor (n_contexts, n_scenarios, n_recourse)
     objective : tensor (n_contexts,)
     duals : Duals
@@ -98,6 +99,9 @@ class Solution:
     certificates : mapping from context to Certificate
         For the contexts that are infeasible or unbounded.
     cone_duals : ConeDuals, or None where there are no cones
+    companions : tensor (n_contexts, any number), or None where there are none
+        First-stage variables that come with the problem's program and are not the decision: where
+        the tail of a risk begins, an absolute value in a constraint.
     iterations : tensor (n_contexts,)
     """
 
@@ -112,6 +116,21 @@ class Solution:
     iterations: torch.Tensor
     certificates: Mapping[int, Certificate] = field(default_factory=dict)
     cone_duals: ConeDuals | None = None
+    companions: torch.Tensor | None = None
+
+    @property
+    def first_stage(self) -> torch.Tensor:
+        """All that was chosen before the outcome, the decision first."""
+        if self.companions is None:
+            return self.decision
+        return torch.cat([self.decision, self.companions], dim=1)
+
+    def of_decisions(self, count: int) -> Solution:
+        """The solution of a problem with so many decisions: the other variables stand aside."""
+        if self.decision.shape[1] == count:
+            return self
+        decision, companions = self.decision[:, :count], self.decision[:, count:]
+        return replace(self, decision=decision, companions=companions)
 
     @property
     def optimal(self) -> torch.Tensor:
@@ -163,6 +182,7 @@ class Solution:
             objective=self.objective.to(dtype),
             duals=duals,
             cone_duals=cones,
+            companions=None if self.companions is None else self.companions.to(dtype),
         )
 
     def __repr__(self) -> str:
