@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import forewise as fw
+from forewise.solvers import newsvendor_evidence
 from forewise.solvers.optimality import residuals
 
 
@@ -122,3 +123,18 @@ def test_a_context_with_nan_does_not_touch_the_others(problem):
     assert torch.equal(solution.decision[others], alone.decision)
     assert torch.equal(bad.grad[others], clean.grad)
     assert not bad.grad[1].any()
+
+
+@pytest.mark.parametrize("problem", [fw.Newsvendor(1.0, 3.0), quadratic(20.0)])
+def test_what_is_not_accurate_is_nan_without_a_gradient(problem, monkeypatch):
+    """Never seen in earnest: here nothing counts as accurate."""
+    monkeypatch.setattr(newsvendor_evidence, "ACCEPTED", -1.0)
+    values = (5 + draw(2, 4, 6, 4)).requires_grad_()
+    solution = fw.solve(problem, fw.Scenarios(values), on_failure="return")
+    assert set(solution.status) == {fw.Status.INACCURATE}
+    for found in (solution.decision, solution.recourse, solution.objective):
+        assert found.isnan().all()
+    assert solution.duals.scenario_inequality.isnan().all()
+    assert (solution.gap < 1e-8).all()
+    solution.decision.nansum().backward()
+    assert not values.grad.any()

@@ -95,15 +95,16 @@ def newsvendor_solution(
         costs, demand, decision, slope, objective, price, budget, multiplier
     )
     worst = torch.maximum(torch.maximum(primal, dual), gap)
+    optimal = valid & (worst <= ACCEPTED)
     status = tuple(
         Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
-        for ok, good in zip(valid.tolist(), (worst <= ACCEPTED).tolist(), strict=True)
+        for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
     )
     return Solution(
-        decision=_only(valid, decision),
-        recourse=_only(valid, torch.cat([short, over], dim=-1)),
-        objective=_only(valid, objective),
-        duals=duals,
+        decision=_only(optimal, decision),
+        recourse=_only(optimal, torch.cat([short, over], dim=-1)),
+        objective=_only(optimal, objective),
+        duals=Duals(*(_only(optimal, getattr(duals, name)) for name in duals.__match_args__)),
         status=status,
         primal_residual=_only(valid, primal),
         dual_residual=_only(valid, dual),
@@ -143,7 +144,8 @@ def _residuals(
     return primal / size.clamp_min(tiny), dual / cost_size, complementarity / scale.clamp_min(tiny)
 
 
-def _only(valid: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    if bool(valid.all()):
+def _only(kept: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """The values of some contexts; NaN, without a gradient, in the others' place."""
+    if bool(kept.all()):
         return values
-    return torch.where(valid.reshape(-1, *(1,) * (values.ndim - 1)), values, torch.nan)
+    return torch.where(kept.reshape(-1, *(1,) * (values.ndim - 1)), values, torch.nan)
