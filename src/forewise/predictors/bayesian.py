@@ -107,7 +107,8 @@ class BayesianPredictor(_BayesianNetworkPredictor):
     n_factors : int
         Shocks that all outcomes share, such as a market or the weather: noises then move
         together, as much as the data say. 0 leaves them independent, given the context and the
-        weights. Prefer a few where a decision adds outcomes up.
+        weights. Prefer a few where a decision adds few outcomes up; with dozens of them the
+        likelihood cares for what they do not share, and learns their common level slowly.
     extrapolate : bool
         Whether contexts beyond those of training are taken as they are. False holds each input
         at the edge of what was seen: prefer it where inputs drift, as prices do over years.
@@ -170,11 +171,8 @@ class MixturePredictor(_BayesianNetworkPredictor):
         Widths of the hidden ReLU layers.
     n_scenarios : int
         Draws of the weights in a step of training.
-    kl_weight, prior_std, initial_std : float
+    kl_weight, prior_std, initial_std, extrapolate : float, bool
         As in `BayesianPredictor`.
-    extrapolate : bool
-        Whether contexts beyond those of training are taken as they are. False holds each input
-        at the edge of what was seen: prefer it where inputs drift, as prices do over years.
     training : Training, optional
     random_state : int, RandomState or None
     """

@@ -29,8 +29,7 @@ class PointPredictor(NetworkPredictor):
     hidden_sizes : tuple of int
         Widths of the hidden ReLU layers.
     extrapolate : bool
-        Whether contexts beyond those of training are taken as they are. False holds each input
-        at the edge of what was seen: prefer it where inputs drift, as prices do over years.
+        As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -62,13 +61,8 @@ class GaussianPredictor(NetworkPredictor):
     ----------
     hidden_sizes : tuple of int
         Widths of the hidden ReLU layers.
-    n_factors : int
-        Shocks that all outcomes share, such as a market or the weather: noises then move
-        together, as much as the data say. 0 leaves them independent, given the context and the
-        weights. Prefer a few where a decision adds outcomes up.
-    extrapolate : bool
-        Whether contexts beyond those of training are taken as they are. False holds each input
-        at the edge of what was seen: prefer it where inputs drift, as prices do over years.
+    n_factors, extrapolate : int, bool
+        As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
     """
