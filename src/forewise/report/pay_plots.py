@@ -19,7 +19,7 @@ _WEEKS = 4  # of the moving mean
 
 
 def plot_over_time(result: CaseResult, path: Path) -> None:
-    """Mean cost by week, smoothed over four, of the methods that a reader asks for first."""
+    """Mean cost of the last four weeks' decisions, of the methods that a reader asks for first."""
     shown = _shown(result)
     cvar = result.table.decision.cvar
     with mpl.rc_context(STYLE):
@@ -27,13 +27,25 @@ def plot_over_time(result: CaseResult, path: Path) -> None:
         axes = figure.subplots()
         for method, colour, dash in zip(shown, _COLOURS, _DASHES, strict=False):
             costs = pd.Series(method.judged(cvar), index=pd.DatetimeIndex(result.dates))
-            weekly = costs.resample("W-SUN").mean().rolling(_WEEKS, min_periods=1).mean()
-            axes.plot(weekly.index, weekly, color=colour, ls=dash, lw=1.4, label=method.title)
+            recent = _moving_mean(costs)
+            axes.plot(recent.index, recent, color=colour, ls=dash, lw=1.4, label=method.title)
         axes.set_ylim(bottom=0)
         axes.set_ylabel("mean cost of a decision, four weeks")
         axes.set_title(result.table.title, loc="left", fontweight="bold")
         axes.legend(frameon=False, ncols=2, fontsize=8)
         figure.savefig(path, dpi=120)
+
+
+def _moving_mean(costs: pd.Series) -> pd.Series:
+    """At the end of each week, the mean over all decisions of four weeks.
+
+    Decisions count, not weeks: one that is cut off, as the first is, may have one day. Before there
+    are four weeks (or all there are) nothing is shown.
+    """
+    weeks = costs.resample("W-SUN").agg(["sum", "count"])
+    least = min(_WEEKS, len(weeks))
+    recent = weeks.rolling(_WEEKS, min_periods=least).sum()
+    return (recent["sum"] / recent["count"]).dropna()
 
 
 def _shown(result: CaseResult) -> list[MethodCosts]:
