@@ -120,6 +120,7 @@ def test_one_row_and_constant_outcomes(predictor):
             fw.EnsemblePredictor(fw.GaussianPredictor(n_factors=1.5)),
             "n_factors must be a whole number of at least 0",
         ),
+        (fw.PointPredictor(extrapolate="no"), "extrapolate must be True or False"),
         (fw.BayesianPredictor(kl_weight=-1), "kl_weight must be at least 0"),
         (fw.BayesianPredictor(prior_std=0), "prior_std must be a finite number above 0"),
         (fw.BayesianPredictor(training=3), "training must be a forewise.Training"),

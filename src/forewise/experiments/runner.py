@@ -156,7 +156,7 @@ def run(
 def _compute_stage(fits: Sequence[Work], table: RowTable, where: Map, progress: bool) -> RunSummary:
     """Compute those that are not in the table."""
     started = time.perf_counter()
-    pending = [fit for fit in fits if not (_is_finished(fit, table) or _is_borrowed(fit, table))]
+    pending = [fit for fit in fits if not (_is_finished(fit, table) or _borrow(fit, table))]
     shown = GridProgress(pending, len(fits) - len(pending), where.jobs, shown=progress)
     if table.set_aside:
         shown.say(
@@ -222,7 +222,7 @@ class _Stage:
             self._held[fit.identifier] = claim
             # Another run may have finished it since we looked.
             self._table.refresh()
-            if not (_is_finished(fit, self._table) or _is_borrowed(fit, self._table)):
+            if not (_is_finished(fit, self._table) or _borrow(fit, self._table)):
                 return fit
             self._release(fit)
             self._shown.finished_elsewhere(fit)
@@ -246,8 +246,8 @@ def _is_finished(fit: Work, table: RowTable) -> bool:
     return all(key in table for key in fit.row_keys())
 
 
-def _is_borrowed(fit: Work, table: RowTable) -> bool:
-    """Take the rows over from an equal fit of another experiment, if the table has one."""
+def _borrow(fit: Work, table: RowTable) -> bool:
+    """Take the rows over from an equal fit of another experiment; whether there was one."""
     return fit.borrows and table.append(table.borrowed(fit.row_keys())) > 0
 
 

@@ -201,6 +201,10 @@ class NetworkPredictor(Predictor):
             raise InvalidInputError(
                 f"hidden_sizes must be a tuple of positive whole numbers, but is {sizes!r}"
             )
+        if not isinstance(self.extrapolate, bool | np.bool_):
+            raise InvalidInputError(
+                f"extrapolate must be True or False, but is {self.extrapolate!r}"
+            )
         if self.training is not None and not isinstance(self.training, Training):
             raise InvalidInputError(
                 "training must be a forewise.Training or None, but is a "
