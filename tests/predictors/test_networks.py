@@ -205,7 +205,9 @@ def test_predictors_with_a_factor_learn_how_noises_move_together():
     predictors = [
         fw.BayesianPredictor((16, 16), 4, n_factors=1, **settings),
         fw.GaussianPredictor((16, 16), n_factors=1, **settings),
-        fw.EnsemblePredictor(fw.GaussianPredictor((16, 16), 1, settings["training"]), 2, 0),
+        fw.EnsemblePredictor(
+            fw.GaussianPredictor((16, 16), n_factors=1, **settings), 2, random_state=0
+        ),
     ]
     truth = 1 / 1.25
     for predictor in predictors:
