@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+import scipy.optimize
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from forewise.exceptions import ForewiseError
+from forewise.predictors import marginal_likelihood
 from forewise.predictors.gaussian_process import GaussianProcessPredictor
+from forewise.predictors.marginal_likelihood import Bounds, Evidence
 from tests.predictors.tables import moments, table
 
 
@@ -42,6 +47,32 @@ def test_gaussian_process_is_that_of_scikit_learn(alpha):
     drawn = moments(predictor.sample(contexts, 4096, random_state=0))
     np.testing.assert_allclose(drawn[0], mean, atol=0.1)
     np.testing.assert_allclose(drawn[1], epistemic + aleatoric, rtol=0.02)
+
+
+@pytest.mark.parametrize(("length_scale", "noise"), [(0.3, 0.05), (1.0, 1.0), (20.0, 0.01)])
+def test_marginal_likelihood_and_its_gradient_are_those_of_scikit_learn(length_scale, noise):
+    X, y = table(60)
+    X, target = (X - X.mean(0)) / X.std(0), (y[:, 0] - y[:, 0].mean()) / y[:, 0].std()
+    evidence = Evidence(cdist(X, X, "sqeuclidean"), target, alpha=1e-3)
+    twin = scikit_learn_process(X, target, alpha=1e-3, optimizer=None)
+    logs = np.log([length_scale, noise])
+    value, gradient = evidence._negative_logarithm(logs)
+    expected, slope = twin.log_marginal_likelihood(logs, eval_gradient=True)
+    assert value + 30 * np.log(2 * np.pi) == pytest.approx(-expected, rel=1e-9)
+    np.testing.assert_allclose(gradient, -slope, rtol=1e-6, atol=1e-8)
+
+
+def test_restarts_find_the_curve_that_the_first_search_takes_for_noise():
+    random = np.random.RandomState(0)
+    X = random.uniform(0, 5, (20, 1))
+    y = np.sin(6 * X[:, 0]) + 0.1 * random.standard_normal(20)
+    evidence = Evidence(cdist(X, X, "sqeuclidean"), y, alpha=1e-10)
+    bounds = Bounds((1e-2, 1e3), (1e-3, 1e1))
+    first, _ = evidence.best_kernel(bounds, 0, np.random.RandomState(0))
+    best, converged = evidence.best_kernel(bounds, 9, np.random.RandomState(0))
+    assert first.noise > 0.3
+    assert best.noise < 0.03
+    assert converged
 
 
 def test_gaussian_process_tells_the_two_uncertainties_apart():
@@ -75,11 +106,8 @@ def test_gaussian_process_warns_of_failed_searches_only(monkeypatch):
     at_bound = GaussianProcessPredictor().fit(X, smooth)  # no warning, which would be an error
     np.testing.assert_allclose(at_bound.noise_, 0.01, rtol=1e-3)
 
-    def stopped(self, objective, start, bounds):
-        warnings.warn("lbfgs failed to converge", ConvergenceWarning, stacklevel=2)
-        return start, objective(start, eval_gradient=False)
-
-    monkeypatch.setattr(GaussianProcessRegressor, "_constrained_optimization", stopped)
+    one_step = partial(scipy.optimize.minimize, options={"maxiter": 1})
+    monkeypatch.setattr(marginal_likelihood, "minimize", one_step)
     with pytest.warns(ConvergenceWarning, match=r"2 search\(es\) for length scale and noise"):
         GaussianProcessPredictor().fit(X, y)
 

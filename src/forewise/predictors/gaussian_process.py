@@ -1,7 +1,7 @@
 """A smooth curve of which the data leave some parts open, and noise around it.
 
-May import: exceptions, scenarios, tables, and its siblings `base`, `noise`,
-`parameter_checks`, `standardise`, `weighted_support`.
+May import: exceptions, scenarios, tables, and its siblings `base`, `marginal_likelihood`,
+`noise`, `parameter_checks`, `standardise`, `weighted_support`.
 """
 
 from __future__ import annotations
@@ -13,21 +13,17 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.utils import check_random_state
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
+from forewise.predictors.marginal_likelihood import Bounds, Evidence, SquaredExponential
 from forewise.predictors.noise import normal_draws
 from forewise.predictors.parameter_checks import require_bounds, require_count, require_positive
 from forewise.predictors.standardise import mean_and_std, standardise
 from forewise.predictors.weighted_support import context_slices
 from forewise.scenarios import Scenarios
 from forewise.tables import check_training_data
-
-# What scikit-learn's warning says when the best length scale or noise lies at its bound.
-_AT_BOUND = "is close to the specified"
 
 
 class GaussianProcessPredictor(Predictor):
@@ -41,7 +37,7 @@ class GaussianProcessPredictor(Predictor):
 
         scenario j of x:   mean_f(x) + √(var_f(x) + s²) ε_j,     ε_j ~ N(0, 1)
 
-    with ℓ and s² of the highest marginal likelihood, found by scikit-learn. Outcomes are
+    with ℓ and s² of the highest marginal likelihood. Outcomes are
     independent of each other given the context. Contexts and outcomes are standardised inside;
     a column that never changes does not count. Time grows with the cube of the rows, memory and
     what is stored with their square, once for each outcome.
@@ -127,15 +123,14 @@ class GaussianProcessPredictor(Predictor):
         self.outcome_mean_, self.outcome_std_ = mean_and_std(y)
         self.contexts_ = standardise(X, self.context_mean_, self.context_std_)
         targets = standardise(y, self.outcome_mean_, self.outcome_std_)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            processes = [self._fitted_process(target, random) for target in targets.T]
-        _warn_once(caught)
-        kernels = [process.kernel_ for process in processes]
-        self.length_scale_ = np.array([float(kernel.k1.length_scale) for kernel in kernels])
-        self.noise_ = np.array([float(kernel.k2.noise_level) for kernel in kernels])
-        self.coefficients_ = np.stack([process.alpha_.ravel() for process in processes])
-        self.cholesky_ = np.stack([process.L_ for process in processes])
+        squared = cdist(self.contexts_, self.contexts_, "sqeuclidean")
+        evidences = [Evidence(squared, target, self.alpha) for target in targets.T]
+        kernels = self._best_kernels(evidences, random)
+        factors = [self._factor(*pair) for pair in zip(evidences, kernels, strict=True)]
+        self.length_scale_ = np.array([kernel.length_scale for kernel in kernels])
+        self.noise_ = np.array([kernel.noise for kernel in kernels])
+        self.cholesky_ = np.stack([factor for factor, _ in factors])
+        self.coefficients_ = np.stack([weights for _, weights in factors])
         return self
 
     def epistemic_aleatoric(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -162,17 +157,26 @@ class GaussianProcessPredictor(Predictor):
         if self.max_rows is not None:
             require_count("max_rows", self.max_rows, at_least=1)
 
-    def _fitted_process(
-        self, target: np.ndarray, random: np.random.RandomState
-    ) -> GaussianProcessRegressor:
-        scale, noise = self.length_scale_bounds, self.noise_bounds
-        # The searches start at 1, or at the bound that is nearest to it.
-        kernel = RBF(np.clip(1.0, *scale), scale) + WhiteKernel(np.clip(1.0, *noise), noise)
-        process = GaussianProcessRegressor(
-            kernel, alpha=self.alpha, n_restarts_optimizer=self.n_restarts, random_state=random
-        )
+    def _best_kernels(
+        self, evidences: list[Evidence], random: np.random.RandomState
+    ) -> list[SquaredExponential]:
+        bounds = Bounds(self.length_scale_bounds, self.noise_bounds)
+        found = [evidence.best_kernel(bounds, self.n_restarts, random) for evidence in evidences]
+        failed = sum(not converged for _, converged in found)
+        if failed:
+            warnings.warn(
+                f"{failed} search(es) for length scale and noise stopped before they converged, "
+                "and the best values found are used: try other bounds or more n_restarts",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return [kernel for kernel, _ in found]
+
+    def _factor(
+        self, evidence: Evidence, kernel: SquaredExponential
+    ) -> tuple[np.ndarray, np.ndarray]:
         try:
-            return process.fit(self.contexts_, target)
+            return evidence.factor(kernel)
         except np.linalg.LinAlgError as error:
             raise InvalidInputError(
                 f"the covariance of the training rows cannot be factorised with alpha="
@@ -204,22 +208,3 @@ class GaussianProcessPredictor(Predictor):
         # Rounding may take a variance of almost nothing below it.
         variance = variance.clip(min=0)
         return self.outcome_mean_ + mean * self.outcome_std_, variance * self.outcome_std_**2
-
-
-def _warn_once(caught: list[warnings.WarningMessage]) -> None:
-    """One warning for all searches that failed; what is no concern of theirs is passed on."""
-    failed = 0
-    for warning in caught:
-        search = issubclass(warning.category, ConvergenceWarning)
-        failed += search and _AT_BOUND not in str(warning.message)
-        if not search:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-    if failed:
-        warnings.warn(
-            f"{failed} search(es) for length scale and noise stopped before they converged, and "
-            "the best values found are used: try other bounds or more n_restarts",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
