@@ -5,6 +5,7 @@ no tensor operation, no allocation, and no way to touch a neighbour. Scenarios s
 dimension of every array, so that what is done for one of them is a vector instruction for
 several. In the order in which they import each other:
 
+    stale_code  machine code of other sources is not used
     compiling   the decorators
     views       looking at memory as an array
     algebra     small dense linear algebra

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+
+from forewise.solvers.kernels.stale_code import forget_stale_code
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -46,3 +49,15 @@ def allocating(kernel: Kernel) -> Kernel:
     """Compile a kernel that makes arrays, outside of the loops that matter."""
     decorated: Kernel = numba.njit(**_OPTIONS | {"_nrt": True})(kernel)
     return decorated
+
+
+def _nothing() -> None:
+    """A kernel to be asked for its place, which only numba knows."""
+
+
+def _cache() -> Path:
+    """The folder in which numba keeps the code of the kernels here."""
+    return Path(numba.njit(cache=True)(_nothing).stats.cache_path)
+
+
+forget_stale_code(Path(__file__).parent.glob("*.py"), _cache())

@@ -21,7 +21,6 @@ from forewise.solvers.kernels.scenario_algebra import (
     add_times_each,
     add_transposed_times_each,
     cholesky_each,
-    scale_columns,
     solve_lower_columns_each,
     solve_lower_each,
     solve_upper_columns_each,
@@ -186,7 +185,7 @@ def eliminate_dense(w: Work, s: Sizes, L: Array) -> None:
     solve_lower_columns_each(H, X)
     copy(Y, X, 1.0)
     solve_upper_columns_each(H, Y)
-    row, scaled = matrix(w, at.ROW, s.n, s.M), matrix(w, at.SCALED, s.n, s.M)
+    row = matrix(w, at.ROW, s.n, s.M)
     for i in range(s.r):
         fill(row, 0.0)
         if i < s.t:
@@ -197,8 +196,7 @@ def eliminate_dense(w: Work, s: Sizes, L: Array) -> None:
                 for c in range(s.n):
                     for m in range(s.M):
                         row[c, m] -= W[i, a, m] * Y[a, c, m]
-        scale_columns(row, theta[i], scaled)
-        add_lower_products(L, scaled, row)
+        add_lower_products(L, row, row, theta[i])
     for a in range(s.k):
         fill(row, 0.0)
         bent = False

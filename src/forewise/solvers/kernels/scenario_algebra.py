@@ -196,61 +196,17 @@ def add_gram_each(S: Array, A: Array, weight: Array) -> None:
                     for c in range(a + 1):
                         S[a, c] += scaled * A[i, c, 0]
         else:
-            add_lower_gram(S, A[i], weight[i])
+            add_lower_products(S, A[i], A[i], weight[i])
 
 
 @compiled
-def add_lower_gram(S: Array, A: Array, weight: Array) -> None:
-    """Lower triangle of S := S + A diag(weight) A', with A ``(n, M)``.
+def add_lower_products(S: Array, X: Array, Y: Array, weight: Array | None = None) -> None:
+    """Lower triangle of S := S + X diag(weight) Y', with X and Y ``(n, M)``.
 
-    The weights are multiplied anew in every block: a scaled copy of A would not stay in the cache
-    next to A where there are thousands of scenarios, and reading it takes longer.
+    The upper triangle is not kept. Without weights their multiplications are not compiled. With
+    them they are made anew in every block: a scaled copy of X would not stay in the cache next to
+    Y where there are thousands of scenarios, and reading it takes longer.
     """
-    n, M = A.shape
-    whole = n - n % 3
-    for a in range(0, whole, 3):
-        for c in range(0, a + 3, 3):
-            t00, t01, t02, t10, t11, t12, t20, t21, t22 = (0.0,) * 9
-            for m in range(M):
-                x0, x1, x2 = weight[m] * A[a, m], weight[m] * A[a + 1, m], weight[m] * A[a + 2, m]
-                y0, y1, y2 = A[c, m], A[c + 1, m], A[c + 2, m]
-                t00 += x0 * y0
-                t01 += x0 * y1
-                t02 += x0 * y2
-                t10 += x1 * y0
-                t11 += x1 * y1
-                t12 += x1 * y2
-                t20 += x2 * y0
-                t21 += x2 * y1
-                t22 += x2 * y2
-            S[a, c] += t00
-            S[a, c + 1] += t01
-            S[a, c + 2] += t02
-            S[a + 1, c] += t10
-            S[a + 1, c + 1] += t11
-            S[a + 1, c + 2] += t12
-            S[a + 2, c] += t20
-            S[a + 2, c + 1] += t21
-            S[a + 2, c + 2] += t22
-    for a in range(whole, n):
-        for c in range(a + 1):
-            total = 0.0
-            for m in range(M):
-                total += weight[m] * A[a, m] * A[c, m]
-            S[a, c] += total
-
-
-@compiled
-def scale_columns(A: Array, weight: Array, out: Array) -> None:
-    """out := A diag(weight), both ``(n, M)``."""
-    for a in range(A.shape[0]):
-        for m in range(A.shape[1]):
-            out[a, m] = weight[m] * A[a, m]
-
-
-@compiled
-def add_lower_products(S: Array, X: Array, Y: Array) -> None:
-    """Lower triangle of S := S + X Y', with X and Y ``(n, M)``; the upper one is not kept."""
     n, M = Y.shape
     whole = n - n % 3
     # Blocks of three rows and three columns: six numbers are read for nine products.
@@ -259,6 +215,8 @@ def add_lower_products(S: Array, X: Array, Y: Array) -> None:
             t00, t01, t02, t10, t11, t12, t20, t21, t22 = (0.0,) * 9
             for m in range(M):
                 x0, x1, x2 = X[a, m], X[a + 1, m], X[a + 2, m]
+                if weight is not None:
+                    x0, x1, x2 = weight[m] * x0, weight[m] * x1, weight[m] * x2
                 y0, y1, y2 = Y[c, m], Y[c + 1, m], Y[c + 2, m]
                 t00 += x0 * y0
                 t01 += x0 * y1
@@ -282,5 +240,8 @@ def add_lower_products(S: Array, X: Array, Y: Array) -> None:
         for c in range(a + 1):
             total = 0.0
             for m in range(M):
-                total += X[a, m] * Y[c, m]
+                x0 = X[a, m]
+                if weight is not None:
+                    x0 = weight[m] * x0
+                total += x0 * Y[c, m]
             S[a, c] += total

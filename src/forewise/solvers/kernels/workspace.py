@@ -39,10 +39,10 @@ SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK, INVERSE_SLACK, INVERSE_DUAL = range
 AX, STEP_AX, CORRECTION_AX, CHANGE = range(69, 73)
 # The factored system.
 INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(73, 79)
-H, KAPPA, COUPLING, X, Y, ROW, SCALED, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(79, 92)
-N_SLOTS = 92
+H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(79, 91)
+N_SLOTS = 91
 # The structure of the batch, in `Work.layout`.
-COLUMN, SPAN_G, SPAN_P = range(92, 95)
+COLUMN, SPAN_G, SPAN_P = range(91, 94)
 
 _LINE = 8  # numbers in a line of the processor's cache; every slot begins with one
 
@@ -146,7 +146,7 @@ def _slot_starts(sizes: Sizes, diagonal: bool, shared_T: bool) -> tuple[int, ...
         **{L: (n, n), SCALE: (max(n, e),), BRIDGE_E: (n, e), N_E: (e, e)},
         **{H: (k, M) if diagonal else (k, k, M), KAPPA: (t, M), COUPLING: (t, M), TZ: (t, M)},
         **dict.fromkeys((X, Y), (0,) if diagonal else (k, n, M)),
-        **{ROW: (n, M), SCALED: (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
+        **{ROW: (0,) if diagonal else (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
         **{PULL: (s, n, M), SCRATCH: (M,), FLOOR: (1,)},
     }
     lines = (math.ceil(math.prod(shapes[slot]) / _LINE) for slot in range(N_SLOTS))
