@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 
 import forewise as fw
-from forewise.datasets import CorruptDataError, bakery, bakery_contexts, locate
+from forewise.datasets import (
+    CorruptDataError,
+    bakery,
+    bakery_contexts,
+    bakery_store_days,
+    locate,
+)
 from forewise.datasets.bakeries import PRODUCTS, STORES
 from forewise.exceptions import MissingDataError
 from forewise.testing import check_no_future
@@ -167,6 +173,24 @@ def test_an_unseen_product_is_an_error_or_zeros(table):
     products = contexts.filter(regex="^product_")
     assert (products[strange["product"] == 999] == 0).all(axis=None)
     assert contexts.columns.equals(bakery_contexts(table).columns)
+
+
+def test_a_bakery_ten_times_as_large_has_the_same_days_in_percent_of_its_oven(table):
+    small = bakery_store_days(table, "2016-04-01", share=1.2)
+    large = bakery_store_days(table.assign(demand=10 * table["demand"]), "2016-04-01", share=1.2)
+    pd.testing.assert_frame_equal(small.contexts, large.contexts)
+    pd.testing.assert_frame_equal(small.demand, large.demand)
+    np.testing.assert_allclose(large.oven, 10 * small.oven)
+
+
+def test_past_and_present_demand_of_a_store_have_the_same_unit(table):
+    days = bakery_store_days(table, "2016-04-01")
+    mine = days.store == 3  # open every day
+    for product in PRODUCTS:
+        yesterday = days.contexts.loc[mine, f"demand_lag_1_{product}"].to_numpy()[1:]
+        np.testing.assert_allclose(yesterday, days.demand.loc[mine, f"demand_{product}"][:-1])
+    total = days.demand[mine & (days.date < "2016-04-01")].sum(axis=1)
+    assert total.mean() == pytest.approx(100)
 
 
 def test_real_table(real):

@@ -15,6 +15,7 @@ from forewise.features import (
     known_ahead,
     lag,
     one_hot,
+    relative_to,
     rolling,
     same_weekday,
     weather_forecast,
@@ -174,6 +175,32 @@ def test_missing_values_have_a_stand_in_and_a_flag():
     assert fill_missing(frame)["a"].tolist() == [1, 0, 0]
 
 
+def test_multiples_make_shops_of_all_sizes_alike():
+    small = gappy().assign(sold=lambda t: 3 + t["sold"])
+    large = small.assign(sold=1000 * small["sold"])
+
+    def features_of(table):
+        past = [lag(table, "sold", 1, "shop"), rolling(table, "sold", 28, by="shop")]
+        return pd.concat([*past, table["warm"]], axis=1)
+
+    found, other = (
+        relative_to(features_of(table), "sold_mean_28", ["sold_lag_1"], least=1e-3)
+        for table in (small, large)
+    )
+    pd.testing.assert_series_equal(found["sold_lag_1"], other["sold_lag_1"])
+    size = other["sold_mean_28"] - found["sold_mean_28"]
+    np.testing.assert_allclose(size.dropna(), np.log(1000))
+    pd.testing.assert_series_equal(found["warm"], small["warm"])
+    assert list(found.columns) == list(features_of(small).columns)
+
+
+def test_nothing_is_divided_by_less_than_the_least_unit():
+    frame = pd.DataFrame({"mean": [0.0, 4.0, np.nan], "lag": [3.0, 2.0, 1.0]})
+    found = relative_to(frame, "mean", ["lag"], least=2.0)
+    np.testing.assert_allclose(found["lag"], [1.5, 0.5, np.nan])
+    np.testing.assert_allclose(found["mean"], np.log([2.0, 4.0, np.nan]))
+
+
 BUILDERS = {
     "calendar": lambda t: calendar(t["date"], ["2024-02-01"]),
     "days_since": lambda t: days_since(t, "sold", "shop"),
@@ -185,6 +212,11 @@ BUILDERS = {
     "known_ahead": lambda t: known_ahead(t, "plan", [0, 1, 7], "shop"),
     "lag": lambda t: lag(t, "sold", [1, 7], "shop"),
     "one_hot": lambda t: one_hot(t["shop"], "abc"),
+    "relative_to": lambda t: relative_to(
+        pd.concat([lag(t, "sold", 1, "shop"), rolling(t, "sold", 28, by="shop")], axis=1),
+        "sold_mean_28",
+        ["sold_lag_1"],
+    ),
     "rolling": lambda t: rolling(t, "sold", [7, 28], ["mean", "std", 0.1], "shop"),
     "same_weekday": lambda t: same_weekday(t, "sold", [1, 4], "shop"),
     "weather_forecast": lambda t: weather_forecast(t, "warm", 2.0, "shop"),
@@ -255,6 +287,9 @@ def empty_table():
         (lambda t: one_hot(t["shop"], "abc", unseen="drop"), 'unseen must be "raise" or "zeros"'),
         (lambda t: one_hot(t["shop"], []), "categories must be different values"),
         (lambda t: fill_missing(t[["sold"]], fallback="mean"), "must have the columns 'mean'"),
+        (lambda t: relative_to(t, "mean", ["sold"]), "must have the columns 'mean'"),
+        (lambda t: relative_to(t, "sold", ["sold"]), "'sold' is among the columns"),
+        (lambda t: relative_to(t, "sold", ["warm"], least=0.0), "least must be positive"),
     ],
 )
 def test_bad_input_is_named(make, told):

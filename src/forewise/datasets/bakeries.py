@@ -187,3 +187,9 @@ def bakery_contexts(
         ],
         axis=1,
     )
+
+
+def columns_in_pieces(contexts: pd.DataFrame) -> list[str]:
+    """The columns of `bakery_contexts` that count pieces: lags, means, quantiles and spreads."""
+    counted = contexts.columns[contexts.columns.str.startswith("demand_")]
+    return [name for name in counted if not name.endswith(("_missing", "_days_since"))]

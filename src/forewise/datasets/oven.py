@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from forewise.datasets.bakeries import PRODUCTS, bakery_contexts
+from forewise.datasets.bakeries import PRODUCTS, bakery_contexts, columns_in_pieces
 from forewise.exceptions import InvalidInputError
 
 #: Contexts that differ between the products of a store.
@@ -25,7 +25,8 @@ class StoreDays:
     Parameters
     ----------
     contexts : DataFrame (n_rows, n_features)
-        Columns that the products share, and columns such as ``demand_lag_1_101`` of each.
+        Columns that the products share, and columns such as ``demand_lag_1_101`` of each, those
+        that count pieces in percent of the oven.
     demand : DataFrame (n_rows, 3)
         Demand of each product, in percent of what the store's oven holds.
     date, store : Series (n_rows,)
@@ -46,8 +47,9 @@ def bakery_store_days(
     """The bakery's open days, one row for all three products of a store.
 
     The files say nothing of ovens. Here a store's oven holds `share` times the mean of its total
-    demand on the open days of one year; days that ask for more than that are common. Demand is
-    in percent of it, so that one problem with a capacity of 100 serves stores of all sizes.
+    demand on the open days of one year; days that ask for more than that are common. Demand, past
+    demand among the contexts too, is in percent of it, so that one problem with a capacity of 100
+    serves stores of all sizes.
 
     Parameters
     ----------
@@ -77,21 +79,23 @@ def bakery_store_days(
         raise InvalidInputError(
             f"table must have the products {', '.join(map(str, PRODUCTS))} on every day of a store"
         )
-    parts = [contexts.loc[first, shared].reset_index(drop=True)]
-    parts += [
-        contexts.loc[mask, own].add_suffix(f"_{product}").reset_index(drop=True)
-        for product, mask in of_product.items()
-    ]
     demand = pd.DataFrame(
         {f"demand_{p}": table.loc[mask, "demand"].to_numpy() for p, mask in of_product.items()}
     )
     rows = table.loc[first, ["date", "store", "closed"]].reset_index(drop=True)
     is_open = ~rows["closed"].to_numpy()
     oven = _ovens(rows[is_open], demand.sum(axis=1)[is_open], pd.Timestamp(sized_before), share)
-    percent = demand.mul(_WHOLE / rows["store"].map(oven), axis=0)
+    percent = _WHOLE / table["store"].map(oven)
+    pieces = columns_in_pieces(contexts)
+    contexts = contexts.assign(**contexts[pieces].mul(percent, axis=0))
+    parts = [contexts.loc[first, shared].reset_index(drop=True)]
+    parts += [
+        contexts.loc[mask, own].add_suffix(f"_{product}").reset_index(drop=True)
+        for product, mask in of_product.items()
+    ]
     return StoreDays(
         pd.concat(parts, axis=1)[is_open].reset_index(drop=True),
-        percent[is_open].reset_index(drop=True),
+        demand.mul(percent[first].to_numpy(), axis=0)[is_open].reset_index(drop=True),
         rows.loc[is_open, "date"].reset_index(drop=True),
         rows.loc[is_open, "store"].reset_index(drop=True),
         oven,

@@ -1,6 +1,6 @@
 """The rows and the problems of a case: real data, in order of time.
 
-May import: datasets, problems, and its sibling `case_schema`.
+May import: datasets, features, problems, and its sibling `case_schema`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from forewise.datasets import (
     victoria,
     victoria_contexts,
 )
+from forewise.datasets.bakeries import columns_in_pieces
 from forewise.experiments.case_schema import DecisionTable, SourceTable
+from forewise.features import relative_to
 from forewise.problems import Problem
 
 _MEGAWATTS = 1000.0
@@ -83,6 +85,9 @@ def problems_of(decision: DecisionTable) -> dict[str, Problem]:
 
 def _series(table: pd.DataFrame) -> CaseRows:
     contexts = bakery_contexts(table)
+    pieces = [name for name in columns_in_pieces(contexts) if name != _RECENT]
+    unit = contexts[_RECENT].clip(lower=_LEAST_UNIT)
+    contexts = relative_to(contexts, _RECENT, pieces, least=_LEAST_UNIT)
     # The first open days of a series, which have no past at all, are neither learned nor judged.
     kept = ~table["closed"] & (contexts[f"{_RECENT}_missing"] == 0)
     table, contexts = table[kept], contexts[kept]
@@ -92,7 +97,7 @@ def _series(table: pd.DataFrame) -> CaseRows:
         table["demand"].to_numpy()[:, None],
         table["date"],
         names,
-        contexts[_RECENT].clip(lower=_LEAST_UNIT).to_numpy(),
+        unit[kept].to_numpy(),
     )
 
 
