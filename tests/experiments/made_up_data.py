@@ -40,6 +40,9 @@ rolling = { each = "series" }
 like = "bnn"
 learner = { kind = "combined" }
 
+[methods.foresight]
+learner = { kind = "foresight" }
+
 [methods.negative]
 learner = { kind = "constant", decision = [-5.0] }
 rolling = { trials = [{ m = [2] }, { m = [3] }] }

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from forewise.datasets import bakery_newsvendor
+from forewise.datasets import Dataset, bakery_newsvendor, oven_problem
 from forewise.exceptions import InvalidInputError, MissingDataError
 from forewise.experiments import (
     CaseGrid,
@@ -22,8 +22,10 @@ from forewise.experiments import (
     run,
     runner,
 )
+from forewise.experiments.baselines import ForesightRule
 from forewise.experiments.rolling_fits import judged_windows, pack_costs, places_of, tuning_window
 from forewise.experiments.trials import decide_rows, fit_trial, trials_of
+from forewise.solvers import AutoSolver
 from tests.experiments.made_up_data import TEXT, case_of, load_made_up, shops
 from tests.experiments.tiny import comparable, write
 
@@ -77,7 +79,7 @@ def test_the_future_does_not_change_decisions(settings):
     problems = {"0.9": bakery_newsvendor(0.9)}
     made = []
     for version in (rows, changed):
-        rules = fit_trial(fit.trial, version, learned, problems, fit.case, 0)
+        rules = fit_trial(fit.trial, version, learned, decided, problems, fit.case, 0)
         made.append(decide_rows(rules["0.9"], fit.trial, version, decided, fit.case, 0))
     assert np.array_equal(*made)
 
@@ -120,10 +122,10 @@ def test_a_model_per_series_knows_its_own_rows_only(settings):
     trial = trials_of(settings, "shops", "bnn-each")[0]
     places = np.flatnonzero(rows.days < np.datetime64("2020-07-01"))
     problems = {"0.9": bakery_newsvendor(0.9)}
-    rules = fit_trial(trial, rows, places, problems, case_of(settings), 0)["0.9"]
+    rules = fit_trial(trial, rows, places, places, problems, case_of(settings), 0)["0.9"]
     assert len(rules) == 3
     changed = dataclasses.replace(rows, y=np.where(rows.series[:, None] == 0, 999.0, rows.y))
-    again = fit_trial(trial, changed, places, problems, case_of(settings), 0)["0.9"]
+    again = fit_trial(trial, changed, places, places, problems, case_of(settings), 0)["0.9"]
     ahead = np.flatnonzero(rows.days == np.datetime64("2020-07-04"))
     before, after = (
         decide_rows(made, trial, rows, ahead, case_of(settings), 0) for made in (rules, again)
@@ -132,12 +134,44 @@ def test_a_model_per_series_knows_its_own_rows_only(settings):
     assert not np.array_equal(before[:1], after[:1])
 
 
+def test_foresight_is_judged_in_the_same_windows(tmp_path):
+    text = TEXT.replace('"c-bnn"]', '"c-bnn", "foresight"]')
+    go(load_settings(write(tmp_path, text)), tmp_path / "rows", ["saa", "foresight"])
+    rows = read_rows(tmp_path / "rows")
+    rows = rows[rows["metric"] == "cost"].set_index(["method", "fold"])
+    for fold in (0, 1):
+        known, plain = (
+            read_costs(tmp_path / "rows" / rows.loc[(method, fold), "costs_file"])
+            for method in ("foresight", "saa")
+        )
+        assert known[["date", "series"]].equals(plain[["date", "series"]])
+        assert known[["0.25", "0.9"]].to_numpy().max() == 0  # all demand is met, no more
+        assert plain[["0.25", "0.9"]].to_numpy().mean() > 1
+
+
+@pytest.mark.parametrize("cvar", [None, 0.9])
+def test_nobody_pays_less_than_who_knows_the_future(cvar):
+    random = np.random.default_rng(0)
+    problem, y = oven_problem(cvar=cvar), random.gamma(2.0, 18.0, (200, 3))
+    test = Dataset(np.zeros((200, 1)), y, ["x"], ["a", "b", "c"])
+    decided = torch.from_numpy(ForesightRule(problem, test, AutoSolver()).decide(test.X, 1, 0))
+    plain, seen = oven_problem(), torch.from_numpy(y)
+    assert float((decided.sum(1) - 100).max()) <= 1e-6
+    least = plain.cost(decided, seen)
+    assert float(least.mean()) > 1  # the oven is too small now and then
+    for _ in range(50):
+        other = torch.from_numpy(y * random.uniform(0.8, 1.1, (200, 3)))
+        other = other * (100 / other.sum(1, keepdim=True)).clamp_max(1)
+        assert (plain.cost(other, seen) >= least - 1e-6).all()
+
+
 def test_a_young_series_borrows_from_the_others(settings):
     rows = shops()
     trial = trials_of(settings, "shops", "bnn-each")[0]
     young = (rows.series == 2) & (rows.days < np.datetime64("2020-06-20"))
     places = np.flatnonzero((rows.days < np.datetime64("2020-07-01")) & ~young)
-    rules = fit_trial(trial, rows, places, {"a": bakery_newsvendor(0.5)}, case_of(settings), 0)
+    problems = {"a": bakery_newsvendor(0.5)}
+    rules = fit_trial(trial, rows, places, places, problems, case_of(settings), 0)
     assert len(rules["a"]) == 3
 
 
@@ -145,7 +179,7 @@ def test_plain_saa_is_the_quantile_of_the_series(settings):
     rows = shops()
     fit = windows_of(settings, "saa")[0]
     learned, decided = places_of(fit, rows)
-    rules = fit_trial(fit.trial, rows, learned, {"a": bakery_newsvendor(0.9)}, fit.case, 0)
+    rules = fit_trial(fit.trial, rows, learned, decided, {"a": bakery_newsvendor(0.9)}, fit.case, 0)
     case = fit.case.model_copy(update={"m": 10_000})
     found = decide_rows(rules["a"], fit.trial, rows, decided, case, 0)[:, 0]
     for s in range(3):
@@ -215,5 +249,5 @@ def test_every_shipped_method_has_as_many_trials():
     )
     for name, case in shipped.cases.items():
         for method in case.methods:
-            expected = 1 if method == "real-saa" else 4
+            expected = 1 if method in ("real-saa", "real-foresight") else 4
             assert len(trials_of(shipped, name, method)) == expected

@@ -68,7 +68,7 @@ def test_one_pooled_fit_takes_no_longer_than_ten_fits_of_a_series(capsys):
         pooled = trial.rolling.model_copy(update={"each": "all"})
         trial = trial.__class__(0, trial.method, pooled, {})
         started = time.process_time()
-        rules = fit_trial(trial, rows, places, problems, case, 0)["0.75"]
+        rules = fit_trial(trial, rows, places, places, problems, case, 0)["0.75"]
         took[name] = time.process_time() - started
         if name == "real-d-bnn":
             ahead = np.flatnonzero(

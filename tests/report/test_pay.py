@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from forewise.experiments import load_settings, rolling_fits, run
 from forewise.experiments.tails import judged_costs
 from forewise.report import write_pay_page
 from forewise.report.cases import gather_cases
-from forewise.report.pay_tables import cost_table, difference, ranked
+from forewise.report.pay_tables import cost_table, difference, ranked, unavoidable
 from tests.experiments.made_up_data import TEXT, load_made_up
 from tests.experiments.tiny import TEXT as PAPER
 from tests.experiments.tiny import write
@@ -26,7 +28,7 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
-    text = TEXT
+    text = TEXT.replace('"c-bnn"]', '"c-bnn", "foresight"]')
     for old, new in NAMED.items():
         text = text.replace(old, new)
     return load_settings(write(tmp_path_factory.mktemp("settings"), text))
@@ -62,6 +64,20 @@ def test_figures_are_those_of_the_costs(settings, folder):
     best = ranked(result)[0]
     gap = difference(result, best, plain)
     assert gap.estimate == pytest.approx(best.judged(None).mean() / costs.mean() - 1)
+
+
+def test_who_knows_the_future_is_told_apart_from_methods(settings, folder):
+    (result,) = gather_cases(folder, settings)
+    assert result.foresight is not None
+    assert "foresight" not in [method.name for method in ranked(result)]
+    best, plain = (
+        ranked(result)[0].judged(None).mean(),
+        result.method("real-saa").judged(None).mean(),
+    )
+    told = unavoidable(result)
+    assert "would still pay 0" in told  # a newsvendor's cost
+    assert f"{100 * (1 - best / plain):.0f} % of the way from Plain" in told
+    assert unavoidable(dataclasses.replace(result, foresight=None)) == ""
 
 
 def test_the_tail_is_that_of_each_weekday():

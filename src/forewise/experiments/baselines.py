@@ -1,4 +1,4 @@
-"""What decides for the test rows: fitted policies, constants, and the oracle itself.
+"""What decides for the test rows: fitted policies, constants, the oracle, and who knows the future.
 
 May import: datasets, metrics, policy, problems, scenarios, solvers.
 """
@@ -15,6 +15,7 @@ from forewise.datasets import Dataset
 from forewise.metrics import oracle_decision
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.problems import Problem
+from forewise.problems.risk_averse import RiskAverseProblem
 from forewise.scenarios import Scenarios
 from forewise.solvers import Solver
 
@@ -81,3 +82,20 @@ class OracleRule(Rule):
         drawn = self.scenarios(X, m, seed)
         assert drawn is not None
         return oracle_decision(self.problem, drawn, self.solver).numpy()
+
+
+@dataclass(frozen=True)
+class ForesightRule(Rule):
+    """Decides for the test rows knowing their outcomes: no forecast can do better."""
+
+    problem: Problem
+    test: Dataset
+    solver: Solver
+
+    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        """Optimal for what came."""
+        # Where there is one scenario, any risk of the cost is the cost.
+        problem = self.problem
+        if isinstance(problem, RiskAverseProblem):
+            problem = problem.problem
+        return oracle_decision(problem, Scenarios(self.test.y[:, None]), self.solver).numpy()

@@ -51,7 +51,9 @@ METRICS = ("R", "FR", "EFR", "FR32", "cost", "CRPS", "coverage90")
 FORECAST_METRICS = frozenset({"CRPS", "coverage90"})
 ORACLE_METRICS = frozenset({"FR", "EFR", "FR32"})
 
-LEARNERS = ("decoupled", "combined", "direct", "constant", "oracle")
+#: Whoever has this one knows the outcome: a floor to compare with.
+FORESIGHT = "foresight"
+LEARNERS = ("decoupled", "combined", "direct", "constant", "oracle", FORESIGHT)
 #: Learners whose policies have no scenarios.
 WITHOUT_SCENARIOS = frozenset({"direct", "constant"})
 

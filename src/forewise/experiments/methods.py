@@ -14,9 +14,15 @@ from typing import Any
 
 from forewise.datasets import Dataset
 from forewise.exceptions import InvalidInputError
-from forewise.experiments.baselines import ConstantRule, OracleRule, Rule, ScenarioRule
+from forewise.experiments.baselines import (
+    ConstantRule,
+    ForesightRule,
+    OracleRule,
+    Rule,
+    ScenarioRule,
+)
 from forewise.experiments.divergence import paper_kl_weight
-from forewise.experiments.kinds import LEARNERS, NETWORKS, PREDICTORS, SCHEDULES
+from forewise.experiments.kinds import FORESIGHT, LEARNERS, NETWORKS, PREDICTORS, SCHEDULES
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import cost_of_ignoring_context
 from forewise.policy import Policy, ScenarioPolicy
@@ -128,7 +134,7 @@ def check_method(method: Method) -> None:
         if "decision" not in method.learner:
             raise InvalidInputError("learner: decision is missing, for a constant one")
         return
-    if kind == "oracle":
+    if kind in ("oracle", FORESIGHT):
         _require_keys(method.learner, {"kind"}, "learner")
         return
     learner = {"decoupled": DecoupledLearner, "combined": CombinedLearner, "direct": DirectLearner}
@@ -150,6 +156,8 @@ def fit_rule(method: Method, task: Task) -> Rule:
         return ConstantRule(method.learner["decision"])
     if kind == "oracle":
         return OracleRule(task.problem, task.test, task.seed, task.solver)
+    if kind == FORESIGHT:
+        return ForesightRule(task.problem, task.test, task.solver)
     settings = {key: value for key, value in method.learner.items() if key != "kind"}
     learner: Any
     if kind == "direct":

@@ -121,7 +121,7 @@ class RollingFit(Work):
         learned, decided = places_of(self, rows)
         restart_peak()
         started = time.process_time()
-        rules = fit_trial(self.trial, rows, learned, problems, self.case, self.seed)
+        rules = fit_trial(self.trial, rows, learned, decided, problems, self.case, self.seed)
         seconds, started = time.process_time() - started, time.process_time()
         costs = {
             name: _costs(problem, self._decisions(rules[name], rows, decided), rows.y[decided])

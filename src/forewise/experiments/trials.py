@@ -108,6 +108,7 @@ def fit_trial(
     trial: Trial,
     rows: CaseRows,
     places: np.ndarray,
+    judged: np.ndarray,
     problems: Mapping[str, Problem],
     case: CaseTable,
     seed: int,
@@ -120,6 +121,8 @@ def fit_trial(
     rows : CaseRows
     places : array of int
         Rows to learn from, in order of time.
+    judged : array of int
+        Rows that will be decided: seen by nobody but who is told the future.
     problems : mapping of name to Problem
     case : CaseTable
     seed : int
@@ -135,12 +138,12 @@ def fit_trial(
     fitted: dict[str, list[Rule]] = {name: [] for name in problems}
     for group in groups:
         if method.learner["kind"] == "decoupled":
-            rule = _fit(method, trial, rows, group, _QUICK_TO_WATCH, case, seed)
+            rule = _fit(method, trial, rows, group, judged, _QUICK_TO_WATCH, case, seed)
             for name, problem in problems.items():
                 fitted[name].append(_deciding(rule, problem))
         else:
             for name, problem in problems.items():
-                rule = _fit(method, trial, rows, group, problem, case, seed)
+                rule = _fit(method, trial, rows, group, judged, problem, case, seed)
                 fitted[name].append(_deciding(rule, problem))
     return fitted
 
@@ -184,13 +187,12 @@ def _fit(
     trial: Trial,
     rows: CaseRows,
     places: np.ndarray,
+    judged: np.ndarray,
     problem: Problem,
     case: CaseTable,
     seed: int,
 ) -> Rule:
-    y = rows.y[places] / rows.unit[places, None] if trial.rolling.relative else rows.y[places]
-    names = [f"x{i}" for i in range(rows.X.shape[1])], [f"y{i}" for i in range(y.shape[1])]
-    data = Dataset(rows.X[places], y, *names)
+    data, test = (_dataset(rows, some, trial.rolling.relative) for some in (places, judged))
     days = rows.days[places]
     late = days > days[-1] - np.timedelta64(case.stopping_days, "D")
     if not method.is_network or method.keep == "last":
@@ -201,8 +203,14 @@ def _fit(
         )
     else:
         learned, held_out = data[~late], data[late]
-    task = Task(problem, learned, held_out, held_out, case.m_train, seed, AutoSolver())
+    task = Task(problem, learned, held_out, test, case.m_train, seed, AutoSolver())
     return fit_rule(method, task)
+
+
+def _dataset(rows: CaseRows, places: np.ndarray, relative: bool) -> Dataset:
+    y = rows.y[places] / rows.unit[places, None] if relative else rows.y[places]
+    names = [f"x{i}" for i in range(rows.X.shape[1])], [f"y{i}" for i in range(y.shape[1])]
+    return Dataset(rows.X[places], y, *names)
 
 
 def _with_places(method: Method, rows: CaseRows, m: int) -> Method:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise.experiments import CaseTable, Settings, judged_windows, read_costs, read_rows
+from forewise.experiments.kinds import FORESIGHT
 from forewise.experiments.tails import judged_costs
 from forewise.experiments.trials import trials_of
 
@@ -57,12 +58,23 @@ class MethodCosts:
 
 @dataclass(frozen=True, eq=False)
 class CaseResult:
-    """A case: its finished methods, and what is missing."""
+    """A case: its finished methods, what is missing, and what no forecast can avoid.
+
+    Attributes
+    ----------
+    name : str
+    table : CaseTable
+    methods : tuple of MethodCosts
+    missing : tuple of str
+    foresight : MethodCosts or None
+        Decisions that knew what would come: not a method, but the floor of all of them.
+    """
 
     name: str
     table: CaseTable
     methods: tuple[MethodCosts, ...]
     missing: tuple[str, ...]
+    foresight: MethodCosts | None = None
 
     def method(self, name: str) -> MethodCosts | None:
         """A finished method, or None."""
@@ -86,7 +98,7 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
     rows = rows[(rows["metric"] == _COST) & (rows["fold"] >= 0)]
     results = []
     for name, table in settings.cases.items():
-        found, missing = [], []
+        found, missing, foresight = [], [], None
         for method in table.methods:
             own = rows[(rows["experiment"] == name) & (rows["method"] == method)]
             n_windows = len(judged_windows(table))
@@ -95,10 +107,12 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
                 there = own["window"].nunique()
                 title = settings.methods[method].title or method
                 missing.append(f"{title}: {there} of {n_windows} windows")
+            elif settings.methods[method].learner.get("kind") == FORESIGHT:
+                foresight = made
             else:
                 found.append(made)
-        _require_same_rows(name, found)
-        results.append(CaseResult(name, table, tuple(found), tuple(missing)))
+        _require_same_rows(name, found if foresight is None else [*found, foresight])
+        results.append(CaseResult(name, table, tuple(found), tuple(missing), foresight))
     return tuple(results)
 
 

@@ -17,6 +17,7 @@ from forewise.report.pay_tables import (
     cost_table,
     level_table,
     pooling_table,
+    unavoidable,
     verdict,
     worth,
 )
@@ -93,8 +94,8 @@ def _section(result: CaseResult, folder: Path) -> str:
             parts.append(level_table(result))
         picture = f"pay_{result.name.replace('-', '_')}.png"
         plot_over_time(result, folder / picture)
-        parts += [f"![Cost over time]({picture})", worth(result)]
-    return "\n\n".join(parts) + "\n"
+        parts += [f"![Cost over time]({picture})", unavoidable(result), worth(result)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _periods(result: CaseResult) -> str:

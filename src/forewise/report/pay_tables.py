@@ -71,6 +71,25 @@ def level_table(result: CaseResult) -> str:
     return markdown_table(["cost at service level", *problems], lines)
 
 
+def unavoidable(result: CaseResult) -> str:
+    """What perfect foresight would cost, and how much of the way to it a method goes."""
+    if result.foresight is None:
+        return ""
+    cvar = result.table.decision.cvar
+    floor = float(result.foresight.judged(cvar).mean())
+    best = ranked(result)[0]
+    above = float(best.judged(cvar).mean()) - floor
+    told = (
+        f"**What no forecast can avoid.** Who knew what would come would still pay {floor:.4g}: "
+        f"{best.title} is {above:.4g} above that"
+    )
+    saa = result.method(_SAA)
+    if saa is None or saa is best:
+        return told + "."
+    way = 1 - above / (float(saa.judged(cvar).mean()) - floor)
+    return told + f", and goes {100 * way:.0f} % of the way from {saa.title} to it."
+
+
 def verdict(result: CaseResult) -> str:
     """Who has the lowest cost, and whether that can be told from the best of the others."""
     learners, baselines = ranked(result, learners=True), ranked(result, learners=False)
