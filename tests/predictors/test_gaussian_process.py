@@ -16,7 +16,12 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from forewise.exceptions import ForewiseError
 from forewise.predictors import marginal_likelihood
 from forewise.predictors.gaussian_process import GaussianProcessPredictor
-from forewise.predictors.marginal_likelihood import Bounds, Evidence
+from forewise.predictors.marginal_likelihood import (
+    Bounds,
+    Evidence,
+    SquaredExponential,
+    best_kernel,
+)
 from tests.predictors.tables import moments, table
 
 
@@ -68,10 +73,23 @@ def test_restarts_find_the_curve_that_the_first_search_takes_for_noise():
     y = np.sin(6 * X[:, 0]) + 0.1 * random.standard_normal(20)
     evidence = Evidence(cdist(X, X, "sqeuclidean"), y, alpha=1e-10)
     bounds = Bounds((1e-2, 1e3), (1e-3, 1e1))
-    first, _ = evidence.best_kernel(bounds, 0, np.random.RandomState(0))
-    best, converged = evidence.best_kernel(bounds, 9, np.random.RandomState(0))
+    first, _ = best_kernel(evidence, bounds, 0, np.random.RandomState(0))
+    best, converged = best_kernel(evidence, bounds, 9, np.random.RandomState(0))
     assert first.noise > 0.3
     assert best.noise < 0.03
+    assert converged
+
+
+def test_restarts_on_some_of_many_rows_find_what_a_good_start_on_all_does():
+    random = np.random.RandomState(0)
+    X = random.uniform(0, 60, (1001, 1))
+    y = np.sin(3 * X[:, 0]) + 0.3 * random.standard_normal(1001)
+    evidence = Evidence(cdist(X, X, "sqeuclidean"), y, alpha=1e-10)
+    bounds = Bounds((1e-2, 1e3), (1e-3, 1e1))
+    found, converged = best_kernel(evidence, bounds, 4, np.random.RandomState(1))
+    thorough, _ = evidence.search(bounds, [SquaredExponential(0.5, 0.1)])
+    np.testing.assert_allclose(found, thorough, rtol=1e-3)
+    assert evidence.surprise(found) == pytest.approx(evidence.surprise(thorough), rel=1e-6)
     assert converged
 
 
