@@ -10,9 +10,10 @@ import pytest
 from forewise.exceptions import InvalidInputError
 from forewise.experiments import load_settings, rolling_fits, run
 from forewise.experiments.tails import judged_costs
+from forewise.metrics.comparison import Difference
 from forewise.report import write_pay_page
 from forewise.report.cases import gather_cases
-from forewise.report.pay_tables import cost_table, difference, ranked, unavoidable
+from forewise.report.pay_tables import cost_table, difference, in_words, ranked, unavoidable
 from tests.experiments.made_up_data import TEXT, load_made_up
 from tests.experiments.tiny import TEXT as PAPER
 from tests.experiments.tiny import write
@@ -78,6 +79,18 @@ def test_who_knows_the_future_is_told_apart_from_methods(settings, folder):
     assert "would still pay 0" in told  # a newsvendor's cost
     assert f"{100 * (1 - best / plain):.0f} % of the way from Plain" in told
     assert unavoidable(dataclasses.replace(result, foresight=None)) == ""
+
+
+@pytest.mark.parametrize(
+    ("gap", "told"),
+    [
+        ((-0.0004, -0.007, 0.006), "the same [−0.7 %, +0.6 %]"),
+        ((-0.091, -0.107, -0.075), "9.1 % less [−10.7 %, −7.5 %]"),
+        ((0.009, -0.0002, 0.02), "0.9 % more [0.0 %, +2.0 %], which weeks alone could explain"),
+    ],
+)
+def test_differences_are_told_as_people_read_them(gap, told):
+    assert in_words(Difference(*gap, level=0.95)) == told
 
 
 def test_the_tail_is_that_of_each_weekday():

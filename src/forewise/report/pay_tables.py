@@ -99,18 +99,18 @@ def verdict(result: CaseResult) -> str:
     learner, baseline = learners[0], baselines[0]
     told = [
         f"Best learner: {learner.title}; best baseline: {baseline.title}. The learner costs "
-        f"{_words(difference(result, learner, baseline))}."
+        f"{in_words(difference(result, learner, baseline))}."
     ]
     saa = result.method(_SAA)
     if saa is not None:
-        told.append(f"Against plain SAA: {_words(difference(result, learner, saa))}.")
+        told.append(f"Against plain SAA: {in_words(difference(result, learner, saa))}.")
     bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
     others = [method for method in ranked(result) if method.name not in BAYESIAN]
     if bayesian and others:
         gap = difference(result, bayesian[0], others[0])
         told.append(
             f"Bayesian networks {_standing(gap)}: against {others[0].title}, {bayesian[0].title} "
-            f"costs {_words(gap)}."
+            f"costs {in_words(gap)}."
         )
     if result.missing:
         told.append(f"{len(result.missing)} method(s) are not finished.")
@@ -185,6 +185,17 @@ def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def in_words(gap: Difference) -> str:
+    """How much less or more it costs, with the interval, and whether that is sure."""
+    ends = f"[{_percent(gap.lower)}, {_percent(gap.upper)}]"
+    size = round(abs(100 * gap.estimate), 1)
+    if not size:
+        return f"the same {ends}"
+    way = "less" if gap.estimate < 0 else "more"
+    sure = "" if gap.significant else ", which weeks alone could explain"
+    return f"{size:.1f} % {way} {ends}{sure}"
+
+
 def _share(result: CaseResult, a: MethodCosts, b: MethodCosts) -> str:
     if a is b:
         return "–"
@@ -193,14 +204,8 @@ def _share(result: CaseResult, a: MethodCosts, b: MethodCosts) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:+.1f} %".replace("-", "−")
-
-
-def _words(gap: Difference) -> str:
-    way = "less" if gap.estimate < 0 else "more"
-    ends = f"[{_percent(gap.lower)}, {_percent(gap.upper)}]"
-    sure = "" if gap.lower > 0 or gap.upper < 0 else ", which weeks alone could explain"
-    return f"{abs(100 * gap.estimate):.1f} % {way} {ends}{sure}"
+    rounded = round(100 * share, 1)
+    return f"{rounded:+.1f} %".replace("-", "−") if rounded else "0.0 %"
 
 
 def _standing(gap: Difference) -> str:
