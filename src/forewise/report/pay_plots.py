@@ -15,24 +15,27 @@ from forewise.report.pay_tables import BAYESIAN, ranked
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 _COLOURS = ("black", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 _DASHES = ("--", "-", "-", "-", "-.", ":")
+_FLOOR = ("0.6", ":")
 _WEEKS = 4  # of the moving mean
 
 
 def plot_over_time(result: CaseResult, path: Path) -> None:
     """Mean cost of the last four weeks' decisions, of the methods that a reader asks for first."""
-    shown = _shown(result)
+    lines = list(zip(_shown(result), _COLOURS, _DASHES, strict=False))
+    if result.foresight is not None:
+        lines.append((result.foresight, *_FLOOR))
     cvar = result.table.decision.cvar
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         axes = figure.subplots()
-        for method, colour, dash in zip(shown, _COLOURS, _DASHES, strict=False):
+        for method, colour, dash in lines:
             costs = pd.Series(method.judged(cvar), index=pd.DatetimeIndex(result.dates))
             recent = _moving_mean(costs)
             axes.plot(recent.index, recent, color=colour, ls=dash, lw=1.4, label=method.title)
         axes.set_ylim(bottom=0)
         axes.set_ylabel("mean cost of a decision, four weeks")
         axes.set_title(result.table.title, loc="left", fontweight="bold")
-        axes.legend(frameon=False, ncols=2, fontsize=8)
+        figure.legend(loc="outside lower center", frameon=False, ncols=4, fontsize=8)
         figure.savefig(path, dpi=120)
 
 
