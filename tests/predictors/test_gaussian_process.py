@@ -67,29 +67,33 @@ def test_marginal_likelihood_and_its_gradient_are_those_of_scikit_learn(length_s
     np.testing.assert_allclose(gradient, -slope, rtol=1e-6, atol=1e-8)
 
 
-def test_restarts_find_the_curve_that_the_first_search_takes_for_noise():
+BOUNDS = Bounds((1e-2, 1e3), (1e-3, 1e1))
+
+
+def evidence_of_a_wave(n_rows: int, until: float, noise: float) -> Evidence:
+    """A wave that is too fast for a search that starts at a length scale of 1."""
     random = np.random.RandomState(0)
-    X = random.uniform(0, 5, (20, 1))
-    y = np.sin(6 * X[:, 0]) + 0.1 * random.standard_normal(20)
-    evidence = Evidence(cdist(X, X, "sqeuclidean"), y, alpha=1e-10)
-    bounds = Bounds((1e-2, 1e3), (1e-3, 1e1))
-    first, _ = best_kernel(evidence, bounds, 0, np.random.RandomState(0))
-    best, converged = best_kernel(evidence, bounds, 9, np.random.RandomState(0))
+    X = random.uniform(0, until, (n_rows, 1))
+    y = np.sin(6 * X[:, 0]) + noise * random.standard_normal(n_rows)
+    return Evidence(cdist(X, X, "sqeuclidean"), y, alpha=1e-10)
+
+
+def test_restarts_find_the_curve_that_the_first_search_takes_for_noise():
+    evidence = evidence_of_a_wave(20, until=5, noise=0.1)
+    first, _ = best_kernel(evidence, BOUNDS, 0, np.random.RandomState(0))
+    best, converged = best_kernel(evidence, BOUNDS, 9, np.random.RandomState(0))
     assert first.noise > 0.3
     assert best.noise < 0.03
     assert converged
 
 
 def test_restarts_on_some_of_many_rows_find_what_a_good_start_on_all_does():
-    random = np.random.RandomState(0)
-    X = random.uniform(0, 60, (1001, 1))
-    y = np.sin(3 * X[:, 0]) + 0.3 * random.standard_normal(1001)
-    evidence = Evidence(cdist(X, X, "sqeuclidean"), y, alpha=1e-10)
-    bounds = Bounds((1e-2, 1e3), (1e-3, 1e1))
-    found, converged = best_kernel(evidence, bounds, 4, np.random.RandomState(1))
-    thorough, _ = evidence.search(bounds, [SquaredExponential(0.5, 0.1)])
+    evidence = evidence_of_a_wave(1001, until=240, noise=0.1)
+    first, _ = best_kernel(evidence, BOUNDS, 0, np.random.RandomState(1))
+    found, converged = best_kernel(evidence, BOUNDS, 4, np.random.RandomState(1))
+    thorough, _ = evidence.search(BOUNDS, [SquaredExponential(0.25, 0.01)])
+    assert evidence.surprise(first) > evidence.surprise(thorough) + 10
     np.testing.assert_allclose(found, thorough, rtol=1e-3)
-    assert evidence.surprise(found) == pytest.approx(evidence.surprise(thorough), rel=1e-6)
     assert converged
 
 

@@ -15,7 +15,7 @@ from forewise.datasets import Dataset
 from forewise.metrics import oracle_decision
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.problems import Problem
-from forewise.problems.risk_averse import RiskAverseProblem
+from forewise.problems.risk_averse import without_risk
 from forewise.scenarios import Scenarios
 from forewise.solvers import Solver
 
@@ -94,8 +94,5 @@ class ForesightRule(Rule):
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
         """Optimal for what came."""
-        # Where there is one scenario, any risk of the cost is the cost.
-        problem = self.problem
-        if isinstance(problem, RiskAverseProblem):
-            problem = problem.problem
-        return oracle_decision(problem, Scenarios(self.test.y[:, None]), self.solver).numpy()
+        came = Scenarios(self.test.y[:, None])
+        return oracle_decision(without_risk(self.problem), came, self.solver).numpy()

@@ -30,7 +30,7 @@ from forewise.experiments.tails import judged_costs
 from forewise.experiments.trials import Trial, decide_rows, fit_trial
 from forewise.experiments.work import Key, Product, Row, Work, key_of
 from forewise.problems import Problem
-from forewise.problems.risk_averse import RiskAverseProblem
+from forewise.problems.risk_averse import without_risk
 
 #: Number of the window that trials are compared on; those that are judged count from 0.
 TUNING = -1
@@ -254,8 +254,7 @@ def read_costs(path: Path) -> pd.DataFrame:
 def _costs(problem: Problem, decision: torch.Tensor, outcome: np.ndarray) -> torch.Tensor:
     """Costs (n_rows,); what violates a constraint is not scored."""
     seen = torch.from_numpy(outcome)
-    plain = problem.problem if isinstance(problem, RiskAverseProblem) else problem
-    bad = ~(violations(plain, decision, seen) <= _TOLERANCE)
+    bad = ~(violations(without_risk(problem), decision, seen) <= _TOLERANCE)
     if bad.any():
         raise InfeasibleDecisionError(
             f"{int(bad.sum())} of {len(bad)} decisions violate a constraint"

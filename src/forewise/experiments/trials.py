@@ -24,7 +24,7 @@ from forewise.experiments.schema import Free, MethodTable, RollingTable
 from forewise.policy import ScenarioPolicy
 from forewise.predictors import BoostingPredictor, PointPredictor
 from forewise.problems import Newsvendor, Problem
-from forewise.problems.risk_averse import RiskAverseProblem
+from forewise.problems.risk_averse import without_risk
 from forewise.solvers import AutoSolver
 
 # Decoupled learning does not know the problem; networks look at the cost of decisions now and
@@ -152,10 +152,8 @@ def _deciding(rule: Rule, problem: Problem) -> Rule:
     """The rule for a problem, whatever problem it was learned with."""
     if not (isinstance(rule, ScenarioRule) and isinstance(rule.policy, ScenarioPolicy)):
         return rule
-    # With a single scenario, any risk of the cost is the cost.
-    single = isinstance(rule.policy.predictor, PointPredictor | BoostingPredictor)
-    if single and isinstance(problem, RiskAverseProblem):
-        problem = problem.problem
+    if isinstance(rule.policy.predictor, PointPredictor | BoostingPredictor):
+        problem = without_risk(problem)  # they have one scenario
     return ScenarioRule(replace(rule.policy, problem=problem))
 
 

@@ -132,6 +132,11 @@ class RiskAverseProblem(Problem):
         return self.problem.split_decision(decision)
 
 
+def without_risk(problem: Problem) -> Problem:
+    """The problem by itself: what a risk-averse one comes to where there is one scenario."""
+    return problem.problem if isinstance(problem, RiskAverseProblem) else problem
+
+
 def with_risk(problem: Problem, risk: Risk) -> Problem:
     """The problem itself where the risk is the mean."""
     if isinstance(risk, Expectation):
