@@ -11,6 +11,7 @@ import time
 import pandas as pd
 import pytest
 
+import forewise as fw
 from forewise.distributed import ProcessMap, RayMap
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
 from forewise.experiments import all_fits, read_rows, run, runner
@@ -409,3 +410,25 @@ def test_a_killed_ray_worker(settings, tmp_path, monkeypatch):
     killer.join()
     assert killed
     pd.testing.assert_frame_equal(comparable(folder), comparable(tmp_path / "serial"))
+
+
+def test_policies_are_kept_beside_the_rows(settings, tmp_path):
+    """They decide as the rows say, also where another experiment has the same fit."""
+    run("all", ["bnn"], 2, settings=settings, output=tmp_path / "out", progress=False)
+    done = run("kept", settings=settings, output=tmp_path / "out", progress=False)
+    assert (done.computed, done.found) == (4, 0)
+    kept = tmp_path / "out" / "policies" / "kept"
+    assert [str(path.relative_to(kept)) for path in sorted(kept.glob("*/*"))] == [
+        "seed0/Bayesian",
+        "seed1/Bayesian",
+    ]
+    policy = fw.load_policy(kept / "seed1" / "Bayesian")
+    split = fw.datasets.paper_split("nv1", 1, n_train=30)
+    test = split.test[:15]
+    decision = policy.decide(test.X, 8, random_state=1)
+    rows = read_rows(tmp_path / "out").query(
+        "experiment == 'kept' and method == 'bnn' and seed == 1 and metric == 'R'"
+    )
+    found = fw.regret(fw.datasets.nv_problem(), decision, test.y)
+    assert found == pytest.approx(rows["value"].item(), rel=1e-12)
+    assert run("kept", settings=settings, output=tmp_path / "out", progress=False).computed == 0

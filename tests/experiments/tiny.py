@@ -77,6 +77,13 @@ scale = 0.1
 [experiments.all.only]
 bnn-cosine = { training = { epochs = 1 } }
 
+[experiments.kept]
+like = "all"
+title = "Kept"
+methods = ["bnn", "five"]
+n_seeds = 2
+keep_policies = true
+
 [experiments.broken]
 like = "all"
 methods = ["five", "negative", "wrong-shape"]

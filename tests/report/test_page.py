@@ -13,8 +13,9 @@ import pytest
 import forewise as fw
 from forewise.datasets import nv_problem, paper_split
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise.experiments import load_settings
-from forewise.report import render_report, write_report
+from forewise.experiments import load_settings, run
+from forewise.report import gather, kept_panels, missing_fits, render_report, write_report
+from forewise.report.panels import nv1_panels
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -175,6 +176,20 @@ def test_policies_become_panels(all_rows, tmp_path):
     # Names of kinds of XML are not loaded from anywhere.
     addresses = set(re.findall(r"https?://[^\"'<> ]+", html))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_panels_are_found_where_a_run_keeps_them(tmp_path):
+    assert kept_panels(tmp_path) is None
+    run("nv1-panels", ["d-ann"], output=tmp_path, quick=True, progress=False)
+    assert [path.name for path in kept_panels(tmp_path).iterdir()] == ["D-ANN"]
+    assert 'aria-label="Decisions on NV1 over the context: D-ANN"' in nv1_panels(
+        kept_panels(tmp_path)
+    )
+
+
+def test_what_is_missing_counts_an_experiments_own_seeds(all_rows):
+    missing = {each.experiment: each for each in missing_fits(gather(all_rows))}
+    assert missing["NV1, decisions over the context"].planned == 4
 
 
 def test_a_folder_without_policies(all_rows, tmp_path):

@@ -17,6 +17,7 @@ from forewise.report import (
     as_latex,
     as_markdown,
     gather,
+    kept_panels,
     print_table,
     table1,
     table2,
@@ -45,7 +46,9 @@ def run(
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(help="How many, or which: 5, or 0,3,4. By default 5; 1 on real data."),
+        typer.Option(
+            help="How many, or which: 5, or 0,3,4. By default the experiment's own: 5 in most; 1 on real data."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")] = 1,
     ray: Annotated[
@@ -90,13 +93,18 @@ def report(
     output: Results = _FOLDER,
     page: Annotated[Path | None, typer.Option(help="The page; report.html in the folder.")] = None,
     policies: Annotated[
-        Path | None, typer.Option(help="Folder of saved NV1 policies to draw, one per subfolder.")
+        Path | None,
+        typer.Option(
+            help="Folder of saved NV1 policies to draw, one per subfolder; by default those that "
+            "`forewise run nv1-panels` kept."
+        ),
     ] = None,
     machine: Annotated[str | None, typer.Option(help="What the results were made on.")] = None,
 ) -> None:
     """Make one self-contained HTML page of all results."""
     target = page or output / "report.html"
-    write_report(read_rows(output), target, policies=policies, machine=machine)
+    kept = policies or kept_panels(output)
+    write_report(read_rows(output), target, policies=kept, machine=machine)
     Console().print(f"The report is [bold]{target}[/]", highlight=False)
 
 

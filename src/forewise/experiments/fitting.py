@@ -1,7 +1,7 @@
 """One fit of the paper's kind: a method on the data of one seed, judged for every M.
 
-May import: exceptions, learners' words through its siblings, and its siblings `methods`,
-`judging`, `kinds`, `resources`, `work`.
+May import: exceptions, policy, learners' words through its siblings, and its siblings `methods`,
+`baselines`, `judging`, `kinds`, `resources`, `work`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import time
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
+from forewise.experiments.baselines import Rule, ScenarioRule
 from forewise.experiments.judging import Court, Setting, hold_court, load_split
 from forewise.experiments.kinds import FORECAST_METRICS, REAL, SOLVERS, WITHOUT_SCENARIOS
 from forewise.experiments.methods import Method, Task, fit_rule
 from forewise.experiments.resources import peak_memory, restart_peak
 from forewise.experiments.work import Key, Product, Row, Work, key_of
+from forewise.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Fit(Work):
 
     def produce(self) -> Product:
         """Fit once, judge for every M."""
-        return Product(list(_rows(self)))
+        return Product(_judged(self)[1])
 
     def columns(self) -> Row:
         """Which fit it is; M and metrics do not count."""
@@ -93,7 +97,29 @@ class Fit(Work):
         }
 
 
-def _rows(fit: Fit) -> Iterator[dict[str, Any]]:
+class KeptFit(Fit):
+    """A fit whose policy is kept, for figures that show what it decides."""
+
+    borrows: ClassVar[bool] = False
+
+    def produce(self) -> Product:
+        """Fit and judge, and save the policy; constants and the oracle have none."""
+        rule, rows = _judged(self)
+        place = f"policies/{self.experiment}/seed{self.setting.seed}/{self.method.title}"
+        kept = _saved(rule.policy, place) if isinstance(rule, ScenarioRule) else {}
+        return Product(rows, kept)
+
+
+def _saved(policy: Policy, place: str) -> dict[str, bytes]:
+    """The files of a policy in a folder of results: the driver writes them, not the worker."""
+    with TemporaryDirectory() as folder:
+        policy.save(Path(folder) / "policy")
+        files = sorted((Path(folder) / "policy").iterdir())
+        return {f"{place}/{file.name}": file.read_bytes() for file in files}
+
+
+def _judged(fit: Fit) -> tuple[Rule, list[Row]]:
+    """What was fitted, and the rows of its figures."""
     court = hold_court(fit.setting)
     restart_peak()
     # Processor time: with one thread it is what a quiet machine's clock would show, and it does
@@ -119,16 +145,20 @@ def _rows(fit: Fit) -> Iterator[dict[str, Any]]:
         deciding[m] = time.process_time() - started
         measured[m] = _figures(court, rule.scenarios, fit, m, decision)
     peak = peak_memory()
-    for m, figures in measured.items():
-        for metric, value in figures.items():
-            yield fit.columns() | {
-                "m": m,
-                "metric": metric,
-                "value": value,
-                "seconds": seconds,
-                "decide_seconds": deciding[m],
-                "peak_memory_mib": peak,
-            }
+    rows = [
+        fit.columns()
+        | {
+            "m": m,
+            "metric": metric,
+            "value": value,
+            "seconds": seconds,
+            "decide_seconds": deciding[m],
+            "peak_memory_mib": peak,
+        }
+        for m, figures in measured.items()
+        for metric, value in figures.items()
+    ]
+    return rule, rows
 
 
 def _figures(court: Court, draw: Any, fit: Fit, m: int, decision: Any) -> dict[str, float]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from forewise.exceptions import InvalidInputError
-from forewise.experiments.fitting import Fit
+from forewise.experiments.fitting import Fit, KeptFit
 from forewise.experiments.judging import Setting
 from forewise.experiments.loading import Settings
 from forewise.experiments.methods import Method
@@ -25,11 +25,14 @@ def all_fits(
     settings: Settings,
     experiments: Iterable[str],
     methods: Iterable[str] | None,
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None = None,
     data_dir: Path | None = None,
     quick: bool = False,
 ) -> list[Fit]:
-    """The fits of some experiments, those that share data one after the other."""
+    """The fits of some experiments, those that share data one after the other.
+
+    Without `seeds`, every experiment has its own.
+    """
     asked = None if methods is None else list(methods)
     names = settings.experiment_names(experiments)
     return [fit for name in names for fit in _fits(settings, name, asked, seeds, data_dir, quick)]
@@ -50,7 +53,7 @@ def _fits(
     settings: Settings,
     name: str,
     asked: list[str] | None,
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None,
     data_dir: Path | None,
     quick: bool,
 ) -> Iterable[Fit]:
@@ -58,15 +61,16 @@ def _fits(
     methods = [settings.method(name, method) for method in settings.method_names(name, asked)]
     if quick:
         table, methods = _quick_table(table), [_quick_method(method) for method in methods]
+    kind = KeptFit if table.keep_policies else Fit
     for n_train in table.n_train:
-        for seed in seeds:
+        for seed in range(table.n_seeds) if seeds is None else seeds:
             setting = Setting(
                 table.dataset, table.problem, table.oracle, seed, n_train, table.solver, data_dir
             )
             for method in methods:
                 for m_train in dict.fromkeys(pair[0] for pair in table.scenarios):
                     own = tuple(pair[1] for pair in table.scenarios if pair[0] == m_train)
-                    yield Fit(name, method, setting, m_train, method.m or own, table.metrics)
+                    yield kind(name, method, setting, m_train, method.m or own, table.metrics)
 
 
 def _quick_table(table: ExperimentTable) -> ExperimentTable:

@@ -101,8 +101,8 @@ def run(
     methods : list of str, optional
         Those of the experiments' methods to run; all by default.
     seeds : int or list of int, optional
-        How many runs, or the seeds themselves. By default 5, as in the paper, and 1 in cases:
-        they have the same data for every seed.
+        How many runs, or the seeds themselves. By default the experiment's own number, 5 in
+        most as in the paper, and 1 in cases: they have the same data for every seed.
     output : path
         Folder of the results table; made if it does not exist.
     map : Map, optional
@@ -135,11 +135,10 @@ def run(
     wanted = None if methods is None else list(methods)
     place = None if data_dir is None else Path(data_dir)
     plain = [name for name in names if name in chosen.experiments]
-    fits = all_fits(chosen, plain, wanted, seed_list(5 if seeds is None else seeds), place, quick)
+    chosen_seeds = None if seeds is None else seed_list(seeds)
+    fits = all_fits(chosen, plain, wanted, chosen_seeds, place, quick)
     rolling = [name for name in names if name in chosen.cases]
-    cases = CaseGrid(
-        chosen, rolling, wanted, seed_list(1 if seeds is None else seeds), place, quick
-    )
+    cases = CaseGrid(chosen, rolling, wanted, chosen_seeds or [0], place, quick)
     _require_methods(chosen, names, wanted, {fit.method.name for fit in fits} | cases.methods)
     first = [*fits, *cases.trials()]
     _require_data([*first, *cases.windows(None)])

@@ -149,6 +149,10 @@ class ExperimentTable(Table):
         What all networks have.
     only : table of tables
         What is special to one method in this experiment.
+    n_seeds : int
+        Runs, unless others are asked for; the paper has five.
+    keep_policies : bool
+        Save what was fitted beside the rows: ``policies/EXPERIMENT/seedN/METHOD``.
     scale : float
         What tables multiply R, FR, EFR, FR32 and cost with. Stored values are never scaled.
     paper : list of tables
@@ -167,6 +171,8 @@ class ExperimentTable(Table):
     solver: Annotated[str, known_in(SOLVERS)] = "auto"
     network: NetworkTable
     only: dict[str, MethodTable] = {}
+    n_seeds: Count = 5
+    keep_policies: bool = False
     scale: float = 1.0
     paper: tuple[PaperFigure, ...] = ()
 

@@ -14,6 +14,7 @@ from forewise.report.latex import as_latex
 from forewise.report.markdown import as_markdown
 from forewise.report.missing import MissingFits, failed_fits, missing_fits
 from forewise.report.page import render_report, write_report
+from forewise.report.panels import kept_panels
 from forewise.report.pay import write_pay_page
 from forewise.report.results import Results, gather
 from forewise.report.statistics import Comparison, PaperValue, Summary, compare, summarise
@@ -38,6 +39,7 @@ __all__ = [
     "compare",
     "failed_fits",
     "gather",
+    "kept_panels",
     "missing_fits",
     "print_table",
     "render_report",

@@ -41,19 +41,18 @@ def missing_fits(results: Results) -> tuple[MissingFits, ...]:
     found = []
     for name, table in results.settings.experiments.items():
         m_trains = tuple(dict.fromkeys(pair[0] for pair in table.scenarios))
+        expected = results.seeds[: table.n_seeds]
         lines: list[str] = []
         planned = missing = 0
         for method in table.methods:
             absent = {
                 (n_train, m_train): [
-                    seed
-                    for seed in results.seeds
-                    if (name, method, seed, n_train, m_train) not in there
+                    seed for seed in expected if (name, method, seed, n_train, m_train) not in there
                 ]
                 for n_train in table.n_train
                 for m_train in m_trains
             }
-            planned += len(absent) * len(results.seeds)
+            planned += len(absent) * len(expected)
             missing += sum(len(seeds) for seeds in absent.values())
             lines += _lines(results, method, absent)
         if missing == planned:

@@ -20,6 +20,13 @@ from forewise.policy import Policy, load_policy
 #: The optimal order of NV1 is this quantile: shortage 100, excess 900.
 LEVEL = 0.1
 _SEED = 0
+_KEPT = f"policies/nv1-panels/seed{_SEED}"
+
+
+def kept_panels(results: str | os.PathLike[str]) -> Path | None:
+    """Where a folder of results has the policies of the figure; None if it has none."""
+    place = Path(results) / _KEPT
+    return place if place.is_dir() else None
 
 
 def nv1_panels(folder: str | os.PathLike[str]) -> Markup:

@@ -28,7 +28,7 @@ from forewise.solvers.solution import Duals, Solution, Status
 # Where the mean does not count, scenarios outside of the tail have no curvature of their own. This
 # much of what the mean would give them keeps their recourse near where it is, in the search; the
 # last program has less, because it is differentiated.
-_LEAST_CURVATURE, _LAST_CURVATURE = 1e-2, 1e-6
+_LEAST_CURVATURE, _LAST_CURVATURE = 1e-2, 1e-4
 # Scenarios whose rows all have multipliers below this, relative to the largest, change nothing.
 _NEGLIGIBLE = 1e-7
 _STEPS = 2.0 ** -torch.arange(10.0, dtype=torch.float64)
