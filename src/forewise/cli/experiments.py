@@ -46,9 +46,7 @@ def run(
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(
-            help="How many, or which: 5, or 0,3,4. By default the experiment's own: 5 in most; 1 on real data."
-        ),
+        typer.Option(help="How many, or which: 5, or 0,3,4. By default 5 in most, 1 on real data."),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")] = 1,
     ray: Annotated[
