@@ -165,6 +165,22 @@ def test_gradients_equal_finite_differences(risk, full):
         assert (gradient * move).sum().item() == pytest.approx(change.item(), rel=2e-4, abs=2e-4)
 
 
+def test_many_equally_good_decisions():
+    """Shortages that cost in proportion leave decisions loose; what is not the tail limits them."""
+    problem = fw.datasets.oven_problem(cvar=0.9)
+    generator = torch.Generator().manual_seed(0)
+    spread = torch.exp(0.5 * torch.randn(60, 12, 3, generator=generator, dtype=torch.float64))
+    usual = torch.tensor([70.0, 15.0, 20.0], dtype=torch.float64)
+    scenarios = fw.Scenarios((usual * spread).round()[10:50])
+    solution = fw.solve(problem, scenarios)
+    costs = costs_of(problem.problem, solution.decision[:, :3], scenarios)
+    torch.testing.assert_close(solution.objective, problem.risk(costs), rtol=1e-8, atol=0)
+    for i in (0, 5, 30, 33):
+        Y, w = scenarios.values[i].numpy(), scenarios.weights[i].numpy()
+        expected = clarabel_value(problem.problem, Y, w, problem.risk)
+        assert solution.objective[i].item() == pytest.approx(expected, rel=1e-6)
+
+
 def test_what_the_first_stage_costs_by_outcome_is_part_of_the_risk():
     """The loss −y'z is linear in z with uncertain coefficients: CVaR of a portfolio."""
     z, y = cp.Variable(3, nonneg=True), cp.Parameter(3)

@@ -52,9 +52,15 @@ class Risk(ABC):
         possible = weights > 0
         if self.level == 1:
             return torch.where(possible, costs, -torch.inf).amax(-1)
-        threshold = _quantile(costs.detach(), weights.detach(), self.level)
-        beyond = torch.where(possible, (costs - threshold).clamp_min(0), 0.0)
-        return threshold.squeeze(-1) + (weights * beyond).sum(-1) / (1 - self.level)
+        threshold = self.threshold(costs.detach(), weights.detach())
+        beyond = torch.where(possible, (costs - threshold[..., None]).clamp_min(0), 0.0)
+        return threshold + (weights * beyond).sum(-1) / (1 - self.level)
+
+    def threshold(self, costs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Where the tail of costs ``(..., n)`` begins, with weights that add up to one."""
+        if self.level == 1:
+            return torch.where(weights > 0, costs, -torch.inf).amax(-1)
+        return _quantile(costs, weights, self.level).squeeze(-1)
 
     def realised(self, cost: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
         """What one outcome says of the risk, where the tail was thought to begin at `threshold`.

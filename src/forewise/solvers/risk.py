@@ -3,8 +3,9 @@
 Where the cost is piecewise linear, its risk is a program of the same kind. Where it is quadratic
 in the recourse, the program of its risk has quadratic rows. They are replaced by tangents, and the
 curvature that these lack goes to the cost, weighted with the rows' multipliers: each round is a
-quadratic program, the rounds are Newton's method on the conditions of optimality, and the last
-program has the derivatives of the true one. A line search on the risk itself makes it safe.
+quadratic program, and the rounds are Newton's method on the conditions of optimality. A line search
+on the risk itself makes it safe. The last program has the derivatives of the true one; its decision
+is taken where its risk is not above that of the search's.
 May import: problems, its siblings `base`, `interior_point`, `solution`.
 """
 
@@ -31,9 +32,14 @@ from forewise.solvers.solution import Duals, Solution, Status
 _LEAST_CURVATURE, _LAST_CURVATURE = 1e-2, 1e-4
 # Scenarios whose rows all have multipliers below this, relative to the largest, change nothing.
 _NEGLIGIBLE = 1e-7
+# Where many decisions are as good, those of the last program stay near the search's: this much, in
+# units of the risk for a change by the decision's own size, is what moving away costs.
+_ANCHOR = 1e-6
 _STEPS = 2.0 ** -torch.arange(10.0, dtype=torch.float64)
 # A round that promises so little, relative to the costs, is the last.
 _PROMISE = 1e-10
+# The last program's decision is as good as the search's if its risk is above it by less than this.
+_AS_GOOD = 1e-9
 # A search that ends because nothing gets better has converged if a round promised less than this.
 _STALLED = 1e-7
 
@@ -91,28 +97,28 @@ class RiskSolver(Solver):
             plain = program.map(lambda _, block: block.detach())
             start = self.general.solve_program(plain)
             point, converged = self._search(plain, risk, start)
-            point = self._settled(plain, point)
+            point = self._settled(plain, risk, point)
         centre = point.centre(risk, _LAST_CURVATURE)
         # Recourse that costs nothing would stand at its bounds without pressing on them, and there
         # is no derivative at such a point.
         weights = torch.where(point.relevant, program.weights, 0.0)
         part = program.map(lambda name, block: weights if name == "weights" else block)
-        last = self.general.solve_program(tail_program(part, risk, centre))
+        last = self.general.solve_program(_anchored(tail_program(part, risk, centre), point))
+        with torch.no_grad():
+            better = self._better(plain, risk, last, point)
         status = [
-            _combined(before, found, after)
-            for before, found, after in zip(
-                start.status, converged.tolist(), last.status, strict=True
-            )
+            _combined(before, found)
+            for before, found in zip(start.status, converged.tolist(), strict=True)
         ]
-        u = last.recourse[..., : program.n_recourse]
-        last = replace(
+        threshold = risk.threshold(plain.recourse_cost(better.u), plain.weights)
+        told = replace(
             last,
-            recourse=torch.where(point.relevant[..., None], u, point.u),
-            objective=_value(part, last, centre),
+            decision=_valued(last.decision, torch.cat([better.z, threshold[:, None]], -1)),
+            recourse=_valued(last.recourse[..., : program.n_recourse], better.u),
+            objective=_valued(_value(part, last, centre), better.value),
         )
         return replace(
-            _in_terms_of(program, last, status),
-            objective=_exact(program, risk, last),
+            _in_terms_of(program, told, status),
             certificates={
                 i: proof for i, proof in start.certificates.items() if status[i] is start.status[i]
             },
@@ -141,19 +147,42 @@ class RiskSolver(Solver):
             active = active[~(done | stuck)]
         return point, converged
 
-    def _settled(self, program: ScenarioProgram, point: _Point) -> _Point:
+    def _settled(self, program: ScenarioProgram, risk: Risk, point: _Point) -> _Point:
         """The same decisions with the best recourse of every scenario.
 
         The search leaves scenarios outside of the tail anywhere below its threshold.
         """
-        n = program.n_decisions
-        fixed = torch.eye(n, dtype=point.z.dtype, device=point.z.device)[None]
-        blocks = {name: getattr(program, name) for name in RECOURSE}
-        best = self.general.solve_program(
-            ScenarioProgram(program.weights, point.z.new_zeros(1, n), E=fixed, e=point.z, **blocks)
+        best = self._best_recourse(program, point.z)
+        cheaper = program.recourse_cost(best) <= program.recourse_cost(point.u)
+        u = torch.where(cheaper.unsqueeze(-1), best, point.u)
+        return point._replace(u=u, value=_risk(program, risk, point.z, u))
+
+    def _better(
+        self, program: ScenarioProgram, risk: Risk, last: Solution, point: _Point
+    ) -> _Point:
+        """The last program's decision, or the search's where that is better.
+
+        The last program does not see scenarios outside of the tail. Where its decision could move
+        without costing more, it may have moved to where they are the tail.
+        """
+        z = last.decision[:, : program.n_decisions]
+        u = self._best_recourse(program, torch.where(last.optimal[:, None], z, point.z))
+        value = _risk(program, risk, z, u)
+        size = point.value.abs() + (program.weights * program.recourse_cost(point.u).abs()).sum(-1)
+        taken = last.optimal & (value <= point.value + _AS_GOOD * size)
+        return point._replace(
+            z=torch.where(taken[:, None], z, point.z),
+            u=torch.where(taken[:, None, None], u, point.u),
+            value=torch.where(taken, value, point.value),
         )
-        cheaper = program.recourse_cost(best.recourse) <= program.recourse_cost(point.u)
-        return point._replace(u=torch.where(cheaper.unsqueeze(-1), best.recourse, point.u))
+
+    def _best_recourse(self, program: ScenarioProgram, z: torch.Tensor) -> torch.Tensor:
+        n = program.n_decisions
+        fixed = torch.eye(n, dtype=z.dtype, device=z.device)[None]
+        blocks = {name: getattr(program, name) for name in RECOURSE}
+        return self.general.solve_program(
+            ScenarioProgram(program.weights, z.new_zeros(1, n), E=fixed, e=z, **blocks)
+        ).recourse
 
     def _round(
         self, program: ScenarioProgram, risk: Risk, old: _Point
@@ -207,25 +236,34 @@ def _risk(program: ScenarioProgram, risk: Risk, z: torch.Tensor, u: torch.Tensor
     return program.first_stage_cost(z) + risk(program.recourse_cost(u), program.weights)
 
 
-def _combined(before: Status, converged: bool, after: Status) -> Status:
-    """How a context ended, from how its mean, its search and its last program did."""
+def _combined(before: Status, converged: bool) -> Status:
+    """How a context ended, from how its mean and its search did."""
     if before is Status.UNBOUNDED:  # the mean is; its risk may not be
         return Status.INACCURATE
     if before is not Status.OPTIMAL:
         return before
-    return after if converged else Status.INACCURATE
+    return Status.OPTIMAL if converged else Status.INACCURATE
+
+
+def _anchored(program: ScenarioProgram, point: _Point) -> ScenarioProgram:
+    """The program, with a little cost of moving away from a point; not for the threshold."""
+    pull = _ANCHOR * point.value.abs() / point.z.square().sum(-1).clamp_min(1e-300)
+    pull = torch.nn.functional.pad(pull[:, None].expand_as(point.z), (0, 1))
+    z = torch.nn.functional.pad(point.z, (0, 1))
+    changed = {"P": program.P + torch.diag_embed(pull), "q": program.q - pull * z}
+    return program.map(lambda name, block: changed.get(name, block))
+
+
+def _valued(derived: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """A value with the derivatives of another; with none where the other is not a number."""
+    known = derived.isfinite()
+    return torch.where(known, derived + (value - derived).detach(), value)
 
 
 def _value(program: ScenarioProgram, found: Solution, centre: Centre) -> torch.Tensor:
     """The risk according to the tangents at a centre, with the constant that programs leave out."""
     bent = 0.5 * (centre.u * apply(program.D, centre.u)).sum(-1)
     return found.objective + (program.weights * centre.curvature * bent).sum(-1)
-
-
-def _exact(program: ScenarioProgram, risk: Risk, last: Solution) -> torch.Tensor:
-    """The risk of the solution itself, with the derivatives of its last program."""
-    z = last.decision[:, : program.n_decisions]
-    return last.objective + (_risk(program, risk, z, last.recourse) - last.objective).detach()
 
 
 def _in_terms_of(program: ScenarioProgram, last: Solution, status: list[Status]) -> Solution:
