@@ -122,20 +122,35 @@ def test_likelihood_of_a_mixture_agrees_with_torch():
 def test_weighted_scenarios_of_a_mixture_have_its_moments():
     head, outputs = mixture_outputs()
     outputs = outputs[:1]
-    noise = torch.randn(60_000, 1, 2, generator=generator(5), dtype=torch.float64)
-    values, weights = head.scenarios(outputs, noise)
-    scenarios = fw.Scenarios(values, weights)
+    noise = torch.randn(60_000, 1, 3, generator=generator(5), dtype=torch.float64)
     mean, variance = (moment[0] for moment in head.moments(outputs))
-    found = (scenarios.weights[..., None] * scenarios.values).sum(1)
-    spread = (scenarios.weights[..., None] * (scenarios.values - found[:, None]) ** 2).sum(1)
-    assert torch.allclose(found, mean, atol=0.05)
-    assert torch.allclose(spread, variance, rtol=0.05)
+    for scenarios in (
+        fw.Scenarios(*head.scenarios(outputs, noise)),
+        fw.Scenarios(head.equal_scenarios(outputs, noise)),
+    ):
+        found = (scenarios.weights[..., None] * scenarios.values).sum(1)
+        spread = (scenarios.weights[..., None] * (scenarios.values - found[:, None]) ** 2).sum(1)
+        assert torch.allclose(found, mean, atol=0.05)
+        assert torch.allclose(spread, variance, rtol=0.05)
+
+
+def test_a_mixture_decides_with_the_components_that_are_probable():
+    """And with outcomes that belong together: one component for all of them."""
+    head = MixtureHead(2, 2)
+    outputs = torch.zeros(1, 1, head.width, dtype=torch.float64)
+    outputs[..., :4] = torch.tensor([-9.0, -9.0, 9.0, 9.0])
+    outputs[..., 4:8] = -8.0
+    outputs[..., -2:] = torch.tensor([0.25, 0.75]).log()
+    noise = torch.from_numpy(normal_draws(64, 3, np.random.default_rng(0)))[:, None]
+    values = head.equal_scenarios(outputs, noise)[0]
+    assert (values[:, 0] < 0).sum().item() == 16
+    assert ((values[:, 0] < 0) == (values[:, 1] < 0)).all()
 
 
 def test_gradients_reach_the_probabilities_of_a_mixture():
     head, outputs = mixture_outputs()
     outputs.requires_grad_()
-    values, weights = head.scenarios(outputs, torch.zeros(6, 1, 2, dtype=torch.float64))
+    values, weights = head.scenarios(outputs, torch.zeros(6, 1, 3, dtype=torch.float64))
     decision = fw.solve(
         fw.Newsvendor([1.0, 2.0], [3.0, 1.0]), fw.Scenarios(values, weights)
     ).decision

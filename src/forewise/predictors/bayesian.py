@@ -161,8 +161,9 @@ class MixturePredictor(_BayesianNetworkPredictor):
 
     Prefer it where the outcome has several modes, or is skewed: demand often is. Components are
     shared by all outcomes, so that outcomes can depend on each other through them. Scenarios
-    visit the components in turn and carry their probabilities as weights: ask for at least as
-    many scenarios as there are components.
+    come from a component as often as it is probable. In combined training they visit the components
+    in turn and carry their probabilities as weights: there should be at least as many of them as
+    there are components.
 
     Parameters
     ----------

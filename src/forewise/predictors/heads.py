@@ -48,6 +48,10 @@ class Head(ABC):
         from draw j of the weights, modulo their number.
         """
 
+    def equal_scenarios(self, outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        """Values of scenarios that count alike, for deciding; heads with weights have their own."""
+        return self.scenarios(outputs, noise)[0]
+
     @abstractmethod
     def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Mean over draws, contexts and outcomes; y (n_contexts, n_outcomes)."""
@@ -197,8 +201,10 @@ def gaussian_head(
 class MixtureHead(Head):
     """A mixture of Gaussians, its components shared by all outcomes.
 
-    Scenarios visit the components in turn and carry the components' probabilities as weights,
-    so that gradients reach the probabilities too.
+    In training scenarios visit the components in turn and carry the components' probabilities as
+    weights, so that gradients reach the probabilities too. For deciding they visit components as
+    often as these are probable: scenarios that hardly count would be wasted, and weights of all
+    sizes make programs hard to solve.
     """
 
     n_components: int
@@ -207,6 +213,11 @@ class MixtureHead(Head):
     def width(self) -> int:
         """A mean and a log-variance per component and outcome, a logit per component."""
         return self.n_components * (2 * self.n_outcomes + 1)
+
+    @property
+    def n_noises(self) -> int:
+        """One for each outcome, and one that picks the component."""
+        return self.n_outcomes + 1
 
     def _split(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Means and log-variances (..., component, outcome), log-probabilities (..., component)."""
@@ -232,10 +243,19 @@ class MixtureHead(Head):
         # every draw meet every component.
         component = (turn + turn // len(outputs)) % self.n_components
         chosen = log_variance[turn, :, component]
-        values = mean[turn, :, component] + noise * (0.5 * chosen).exp()
+        values = mean[turn, :, component] + noise[..., :-1] * (0.5 * chosen).exp()
         # Where a draw of few scenarios visits fewer than all components, weights still sum to
         # one after scaling, which `Scenarios` does.
         return values.transpose(0, 1), log_probability[turn, :, component].exp().transpose(0, 1)
+
+    def equal_scenarios(self, outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        """A component of each draw, picked by the last noise, with its probability."""
+        mean, log_variance, log_probability = self._split(_repeated(outputs, len(noise)))
+        below = torch.special.ndtr(noise[..., -1:]) > log_probability.exp().cumsum(-1)
+        component = below.sum(-1).clamp_max(self.n_components - 1)[..., None, None]
+        component = component.expand(*component.shape[:2], 1, self.n_outcomes)
+        mean, log_variance = (block.gather(2, component)[:, :, 0] for block in (mean, log_variance))
+        return torch.addcmul(mean, noise[..., :-1], (0.5 * log_variance).exp()).transpose(0, 1)
 
     def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """−log Σ_k π_k Π_i N(y_i; mean_ki, variance_ki), per outcome."""

@@ -43,9 +43,9 @@ class Network(nn.Module):
     @torch.no_grad()
     def common_scenarios(
         self, x: torch.Tensor, noise: torch.Tensor, generator: torch.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Scenarios from one noise (n_scenarios, 1, n_noises) for all contexts."""
-        return self.head.scenarios(self._outputs(x, len(noise), generator), noise)
+    ) -> torch.Tensor:
+        """Scenarios that count alike; all contexts have one noise (n_scenarios, 1, n_noises)."""
+        return self.head.equal_scenarios(self._outputs(x, len(noise), generator), noise)
 
     @torch.no_grad()
     def moments(

@@ -161,12 +161,12 @@ class NetworkPredictor(Predictor):
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         noise = normal_draws(n_scenarios, self.network_.head.n_noises, random)
-        values, weights = self.network_.common_scenarios(
+        values = self.network_.common_scenarios(
             self._scaled(X),
             torch.from_numpy(noise).float()[:, None],
             torch_generator(random),
         )
-        return self._in_units(values.double(), weights)
+        return self._in_units(values.double(), None)
 
     def _moments(self, X: Any, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each draw's distribution, in the user's units."""
