@@ -98,6 +98,22 @@ def test_mean_and_variance_of_a_scenario_come_from_the_same_weights():
     assert high.std().item() == pytest.approx(math.exp(1.5), rel=0.05)
 
 
+@pytest.mark.parametrize("n_members", [2, 4, 5, 8])
+def test_every_member_has_all_of_the_noise(n_members):
+    """Evenly spread noises have a pattern: members must not follow it."""
+    head = GaussianHead(1)
+    outputs = torch.zeros(n_members, 1, head.width, dtype=torch.float64)
+    outputs[..., 0] = 100 * torch.arange(n_members)[:, None]
+    noise = torch.from_numpy(normal_draws(64, 1, np.random.default_rng(0)))[:, None]
+    values = head.equal_scenarios(outputs, noise).flatten()
+    member = (values / 100).round()
+    assert member.unique(return_counts=True)[1].max() <= math.ceil(64 / n_members)
+    for each in range(n_members):
+        own = values[member == each] - 100 * each
+        assert own.mean().abs().item() < 0.4
+        assert own.std().item() == pytest.approx(1, abs=0.4)
+
+
 def mixture_outputs():
     head = MixtureHead(2, 3)
     return head, torch.randn(4, 5, head.width, generator=generator(3), dtype=torch.float64)

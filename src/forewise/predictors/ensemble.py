@@ -22,7 +22,7 @@ class EnsemblePredictor(NetworkPredictor):
     """Several networks of one kind whose disagreement is the doubt about the model.
 
     Prefer it where a Bayesian network's posterior is not trusted. Members share the batches and
-    pass through the layers in one batched product; scenarios come from the members in turn.
+    pass through the layers in one batched product; each member has as many scenarios.
 
     Parameters
     ----------

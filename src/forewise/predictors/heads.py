@@ -44,8 +44,8 @@ class Head(ABC):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios) or None.
 
-        `noise` (n_scenarios, n_contexts or 1, n_noises) is standard normal; scenario j comes
-        from draw j of the weights, modulo their number.
+        `noise` (n_scenarios, n_contexts or 1, n_noises) is standard normal; draws of the
+        weights are shared out evenly.
         """
 
     def equal_scenarios(self, outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
@@ -235,13 +235,11 @@ class MixtureHead(Head):
     def scenarios(
         self, outputs: torch.Tensor, noise: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Component j of draw j, each weighted with its probability."""
+        """The components in turn, each weighted with its probability."""
         count = len(noise)
         mean, log_variance, log_probability = self._split(_repeated(outputs, count))
         turn = torch.arange(count, device=outputs.device)
-        # Draws of the weights come in turn as well; a shift after each round of them makes
-        # every draw meet every component.
-        component = (turn + turn // len(outputs)) % self.n_components
+        component = turn % self.n_components
         chosen = log_variance[turn, :, component]
         values = mean[turn, :, component] + noise[..., :-1] * (0.5 * chosen).exp()
         # Where a draw of few scenarios visits fewer than all components, weights still sum to
@@ -281,7 +279,10 @@ def _bounded(raw: torch.Tensor, stds: tuple[float, float]) -> torch.Tensor:
 
 
 def _repeated(outputs: torch.Tensor, count: int) -> torch.Tensor:
-    """Outputs of `count` scenarios: draws of the weights in turn."""
+    """Outputs of `count` scenarios: each draw of the weights for some that follow each other.
+
+    Not in turn: every fourth of evenly spread noises may lie in the same quarter of them.
+    """
     if len(outputs) == count:
         return outputs
-    return outputs[torch.arange(count, device=outputs.device) % len(outputs)]
+    return outputs[torch.arange(count, device=outputs.device) * len(outputs) // count]
