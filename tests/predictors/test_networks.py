@@ -200,7 +200,7 @@ def test_scenarios_with_factors_have_their_covariance_and_the_variances_of_none(
     values = head.scenarios(outputs, noise)[0]
     for draw in range(3):
         for context in range(5):
-            some = values[context, draw::3]
+            some = values[context].chunk(3)[draw]
             covariance = expected.covariance_matrix[draw, context]
             size = covariance.diagonal().max()
             assert torch.allclose(some.T.cov(), covariance, atol=0.03 * size, rtol=0.03)
