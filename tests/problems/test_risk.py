@@ -181,6 +181,18 @@ def test_many_equally_good_decisions():
         assert solution.objective[i].item() == pytest.approx(expected, rel=1e-6)
 
 
+def test_ordering_nothing_is_a_decision():
+    """Where excess costs far more than shortage, of demand that may be 0."""
+    problem = fw.QuadraticNewsvendor(0.0, [5.0], 1.0, [1.0], 1.0, [9.0]).with_risk(fw.CVaR(0.8))
+    values = torch.tensor([[[0.0], [0.1], [0.0], [0.2]]], dtype=torch.float64, requires_grad=True)
+    solution = fw.solve(problem, fw.Scenarios(values))
+    assert solution.decision[0, 0].item() == pytest.approx(0, abs=1e-6)
+    assert solution.objective.item() == pytest.approx(0.2 + 0.2**2, rel=1e-6)
+    (gradient,) = torch.autograd.grad(solution.objective.sum(), values)
+    expected = torch.tensor([0.0, 0.0, 0.0, 1.4], dtype=torch.float64)
+    torch.testing.assert_close(gradient.flatten(), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_what_the_first_stage_costs_by_outcome_is_part_of_the_risk():
     """The loss −y'z is linear in z with uncertain coefficients: CVaR of a portfolio."""
     z, y = cp.Variable(3, nonneg=True), cp.Parameter(3)

@@ -247,7 +247,9 @@ def _combined(before: Status, converged: bool) -> Status:
 
 def _anchored(program: ScenarioProgram, point: _Point) -> ScenarioProgram:
     """The program, with a little cost of moving away from a point; not for the threshold."""
-    pull = _ANCHOR * point.value.abs() / point.z.square().sum(-1).clamp_min(1e-300)
+    # A decision to do nothing has no size of its own; what the rows are about then has.
+    size = point.z.square().sum(-1) + program.r.detach().square().mean((-1, -2))
+    pull = _ANCHOR * torch.where(size > 0, point.value.abs() / size, 0.0)
     pull = torch.nn.functional.pad(pull[:, None].expand_as(point.z), (0, 1))
     z = torch.nn.functional.pad(point.z, (0, 1))
     changed = {"P": program.P + torch.diag_embed(pull), "q": program.q - pull * z}
