@@ -67,6 +67,14 @@ def test_figures_are_those_of_the_costs(settings, folder):
     assert gap.estimate == pytest.approx(best.judged(None).mean() / costs.mean() - 1)
 
 
+def test_plain_saa_is_compared_with_once(settings, folder):
+    """Also where it is the best of the baselines."""
+    (result,) = gather_cases(folder, settings)
+    plain = [method for method in result.methods if method.name == "real-saa"]
+    head = cost_table(dataclasses.replace(result, methods=plain)).splitlines()[0]
+    assert head.count("against") == 1
+
+
 def test_who_knows_the_future_is_told_apart_from_methods(settings, folder):
     (result,) = gather_cases(folder, settings)
     assert result.foresight is not None

@@ -42,18 +42,19 @@ def ranked(result: CaseResult, *, learners: bool | None = None) -> list[MethodCo
 def cost_table(result: CaseResult) -> str:
     """All methods with intervals, against the best baseline and against plain SAA."""
     baselines, cvar = ranked(result, learners=False), result.table.decision.cvar
-    best, saa = (baselines[0] if baselines else None), result.method(_SAA)
+    found = [*baselines[:1], result.method(_SAA)]
+    # Plain SAA may be the best of them.
+    others = list({other.title: other for other in found if other is not None}.values())
     figure = "cost" if cvar is None else f"CVaR {cvar:g} of the cost"
     heads = ["method", figure, "95 % interval"]
-    heads += [f"against {best.title}"] if best else []
-    heads += [f"against {saa.title}"] if saa else []
+    heads += [f"against {other.title}" for other in others]
     lines = []
     for place, method in enumerate(ranked(result)):
         cost = block_bootstrap(method.judged(cvar), result.dates, random_state=0)
         mean = f"{cost.estimate:.4g}"
         cells = [method.title, f"**{mean}**" if place == 0 else mean]
         cells.append(f"{cost.lower:.4g} to {cost.upper:.4g}")
-        cells += [_share(result, method, other) for other in (best, saa) if other]
+        cells += [_share(result, method, other) for other in others]
         lines.append([*cells, f"{method.seconds:.3g} s", method.chosen])
     return markdown_table([*heads, "one fit", "chosen"], lines)
 
