@@ -149,7 +149,7 @@ def test_unknown_names_are_told_before_anything_is_written(settings, tmp_path, a
 
 def test_a_file_stands_for_its_experiments(settings, tmp_path):
     names = settings.experiment_names(["tiny", "small"])
-    assert names == ["small", "all", "broken", "endless"]
+    assert names == ["small", "all", "kept", "broken", "endless"]
 
 
 def test_missing_data_are_told_at_once(tmp_path):

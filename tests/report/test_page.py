@@ -188,7 +188,8 @@ def test_panels_are_found_where_a_run_keeps_them(tmp_path):
 
 
 def test_what_is_missing_counts_an_experiments_own_seeds(all_rows):
-    missing = {each.experiment: each for each in missing_fits(gather(all_rows))}
+    without = all_rows[all_rows["experiment"] != "nv1-panels"]
+    missing = {each.experiment: each for each in missing_fits(gather(without))}
     assert missing["NV1, decisions over the context"].planned == 4
 
 
