@@ -49,11 +49,10 @@ class Risk(ABC):
         return (1 - self.share) * mean + self.share * self._tail_mean(costs, weights)
 
     def _tail_mean(self, costs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        possible = weights > 0
         if self.level == 1:
-            return torch.where(possible, costs, -torch.inf).amax(-1)
+            return self.threshold(costs, weights)
         threshold = self.threshold(costs.detach(), weights.detach())
-        beyond = torch.where(possible, (costs - threshold[..., None]).clamp_min(0), 0.0)
+        beyond = torch.where(weights > 0, (costs - threshold[..., None]).clamp_min(0), 0.0)
         return threshold + (weights * beyond).sum(-1) / (1 - self.level)
 
     def threshold(self, costs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

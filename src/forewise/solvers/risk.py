@@ -67,6 +67,9 @@ class _Point(NamedTuple):
 class RiskSolver(Solver):
     """Solves problems `with_risk`, by one program where costs are linear and several elsewhere.
 
+    With several, multipliers and residuals are those of the last. If that one fails where the
+    search did not, the context is optimal, without multipliers and without gradients.
+
     Parameters
     ----------
     general : ProgramSolver
@@ -111,10 +114,14 @@ class RiskSolver(Solver):
             for before, found in zip(start.status, converged.tolist(), strict=True)
         ]
         threshold = risk.threshold(plain.recourse_cost(better.u), plain.weights)
+        # What the last program did not see has no derivatives from it.
+        u = torch.where(
+            point.relevant[..., None], last.recourse[..., : program.n_recourse], torch.nan
+        )
         told = replace(
             last,
             decision=_valued(last.decision, torch.cat([better.z, threshold[:, None]], -1)),
-            recourse=_valued(last.recourse[..., : program.n_recourse], better.u),
+            recourse=_valued(u, better.u),
             objective=_valued(_value(part, last, centre), better.value),
         )
         return replace(
