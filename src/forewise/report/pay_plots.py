@@ -20,7 +20,7 @@ _WEEKS = 4  # of the moving mean
 
 
 def plot_over_time(result: CaseResult, path: Path) -> None:
-    """Mean cost of the last four weeks' decisions, of the methods that a reader asks for first."""
+    """Cost, or its risk, in the last four weeks, of the methods that a reader asks for first."""
     lines = list(zip(_shown(result), _COLOURS, _DASHES, strict=False))
     if result.foresight is not None:
         lines.append((result.foresight, *_FLOOR))
@@ -33,7 +33,8 @@ def plot_over_time(result: CaseResult, path: Path) -> None:
             recent = _moving_mean(costs)
             axes.plot(recent.index, recent, color=colour, ls=dash, lw=1.4, label=method.title)
         axes.set_ylim(bottom=0)
-        axes.set_ylabel("mean cost of a decision, four weeks")
+        figure_name = "mean cost" if cvar is None else f"CVaR {cvar:g}"
+        axes.set_ylabel(f"{figure_name} of a decision, four weeks")
         axes.set_title(result.table.title, loc="left", fontweight="bold")
         figure.legend(loc="outside lower center", frameon=False, ncols=4, fontsize=8)
         figure.savefig(path, dpi=120)
