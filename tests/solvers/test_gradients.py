@@ -8,9 +8,10 @@ import torch
 
 import forewise as fw
 from forewise.problems.program import BLOCKS
+from forewise.solvers.kernels.arrays import as_arrays
 from forewise.solvers.kernels.batch import follow_paths
 from forewise.solvers.kernels.loading import load
-from forewise.solvers.kernels.workspace import as_arrays, make_work
+from forewise.solvers.kernels.workspace import make_work
 from tests.solvers.programs import Planted, Shape, planted_program
 
 STEP = 1e-6

@@ -16,8 +16,8 @@ from forewise.problems.program import RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.diagnosis import diagnose
 from forewise.solvers.differentiation import Path, solve_with_gradients
-from forewise.solvers.kernels.batch import follow_paths
-from forewise.solvers.kernels.workspace import as_arrays
+from forewise.solvers.kernels.arrays import as_arrays
+from forewise.solvers.kernels.batch import PathEnds, follow_paths
 from forewise.solvers.optimality import ACCEPTED, Residuals
 from forewise.solvers.polishing import polish_inaccurate
 from forewise.solvers.screening import screen
@@ -45,6 +45,7 @@ class InteriorPoint(ProgramSolver):
         point of the central path that gives the gradient. 0 takes the exact solution's, which
         says little where the solution is a corner. Decisions are exact either way. A corner does
         move with its right-hand sides: where no other data have gradients, they are exact.
+        Where many decisions are optimal, the gradient is that of the centre of them all.
     """
 
     tolerance: float = 1e-9
@@ -85,7 +86,7 @@ class InteriorPoint(ProgramSolver):
             checked.append(found)
             return path
 
-        z, u, duals, path = solve_with_gradients(program, follow)
+        z, u, duals, path = solve_with_gradients(program, follow, self._earlier)
         found = checked[0]
         accepted = (found.worst <= ACCEPTED).tolist()
         status = [Status.OPTIMAL if ok else Status.INACCURATE for ok in accepted]
@@ -103,6 +104,10 @@ class InteriorPoint(ProgramSolver):
         curved = program.P.detach().flatten(1).any(1) | program.D.detach().flatten(1).any(1)
         targets = torch.where(curved, 0.0, self.smoothing).to(WORKING_DTYPE)
         return targets.expand(program.n_contexts).contiguous().cpu().numpy()
+
+    def _earlier(self, program: ScenarioProgram, gap: float) -> PathEnds:
+        """The points of the central path at a relative gap."""
+        return self._follow(program, np.full(program.n_contexts, gap))[0].gradient_points
 
     def _path(self, program: ScenarioProgram) -> Path:
         return self._follow(program, None)[0]

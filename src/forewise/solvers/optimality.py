@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from forewise.problems.program import ScenarioProgram
+from forewise.solvers.kernels.arrays import ProgramArrays, as_arrays
 from forewise.solvers.kernels.evidence import weigh
 from forewise.solvers.kernels.points import Points
-from forewise.solvers.kernels.workspace import ProgramArrays, as_arrays
 from forewise.solvers.solution import Duals
 
 Array = np.ndarray

@@ -22,10 +22,10 @@ import torch
 from forewise.problems.program import ScenarioProgram
 from forewise.solvers.differentiation import Path
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
+from forewise.solvers.kernels.arrays import ProgramArrays, as_arrays
 from forewise.solvers.kernels.batch import PathEnds
 from forewise.solvers.kernels.path import STALLED
 from forewise.solvers.kernels.points import Points
-from forewise.solvers.kernels.workspace import ProgramArrays, as_arrays
 from forewise.solvers.optimality import ACCEPTED, Residuals, residuals_of_points
 
 Array = np.ndarray

@@ -8,13 +8,11 @@ For a positive vector Θ with one entry per inequality row, the system is
 
 The predictor step, the corrector step and the backward pass are all solutions of it. The
 scenarios touch each other through z alone, so that each scenario's (u_j, ν_j) is eliminated by
-itself:
+itself: first the variables that take one division each (`simple_recourse`), then those that hold
+the scenario together (`linking_recourse`). One n_z × n_z system is left.
 
-    H_j u_j + V_j'ν_j = b_j − C_j z,      H_j = w_j D_j + W_j'Θ_j W_j,   C_j = W_j'Θ_j T_j
-    V_j u_j           = s_j − F_j z
-
-and one n_z × n_z system is left (`elimination`). Near the end of the path Θ spans twenty orders of
-magnitude; refinement takes back what rounding leaves there.
+Near the end of the path Θ spans twenty orders of magnitude; refinement takes back what rounding
+leaves there.
 """
 
 from __future__ import annotations
@@ -32,24 +30,29 @@ from forewise.solvers.kernels.algebra import (
     solve_upper,
 )
 from forewise.solvers.kernels.compiling import compiled
-from forewise.solvers.kernels.elimination import (
+from forewise.solvers.kernels.linking_recourse import (
     PROXIMAL,
-    eliminate_dense,
-    eliminate_diagonal,
-    reduce_dense,
-    reduce_diagonal,
-    restore_dense,
-    restore_diagonal,
+    eliminate_linking,
+    put_linking,
+    reduce_linking,
+    restore_linking,
 )
 from forewise.solvers.kernels.products import (
     add_equality_columns,
     add_inequality_columns,
-    add_recourse_columns,
-    add_recourse_rows,
     put_curvature,
     put_equality_rows,
 )
-from forewise.solvers.kernels.scenario_algebra import add_first_stage_columns, add_first_stage_times
+from forewise.solvers.kernels.scenario_algebra import (
+    add_first_stage_columns,
+    add_first_stage_times,
+    add_gram_each,
+)
+from forewise.solvers.kernels.simple_recourse import (
+    eliminate_simple,
+    reduce_simple,
+    restore_simple,
+)
 from forewise.solvers.kernels.vectors import ROUNDING, TINY, add, copy, fill, largest
 from forewise.solvers.kernels.workspace import (
     NU,
@@ -60,15 +63,15 @@ from forewise.solvers.kernels.workspace import (
     Work,
     Z,
     coupling_block,
+    is_linking,
     matrix,
-    scenario_rows,
     spans,
     vector,
 )
 
 # A floor of Θ⁻¹, in units of its row, keeps the elimination from dividing by nearly nothing.
 # Refinement takes back what it changes.
-DIAGONAL_FLOOR, DENSE_FLOOR = 1e-12, 1e-14
+SIMPLE_FLOOR, LINKING_FLOOR = 1e-12, 1e-14
 
 
 @compiled
@@ -83,10 +86,11 @@ def factor(w: Work, s: Sizes) -> None:
     for a in range(s.n):
         L[a, a] += PROXIMAL
     add_gram_within(L, matrix(w, at.G, s.g, s.n), spans(w, at.SPAN_G, s.g), theta)
-    if w.diagonal:
-        eliminate_diagonal(w, s, L)
+    eliminate_simple(w, s)
+    if is_linking(s):
+        eliminate_linking(w, s, L)
     else:
-        eliminate_dense(w, s, L)
+        add_gram_each(L, coupling_block(w, s), matrix(w, at.KAPPA, s.t, s.M))
     for a in range(s.n):
         scale[a] = L[a, a]
     cholesky(L, scale)
@@ -114,35 +118,30 @@ def solve(w: Work, s: Sizes, right: int, right_rows: int, out: int, out_Ax: int)
     """
     rows, theta = vector(w, out + ROWS, s.rows), vector(w, at.THETA, s.rows)
     given = vector(w, right_rows, s.rows)
-    for a in range(s.g if w.diagonal else s.rows):
+    for a in range(s.g):
         rows[a] = theta[a] * given[a]
     z, u = vector(w, out + Z, s.n), matrix(w, out + U, s.k, s.M)
     copy(z, vector(w, right + Z, s.n), 1.0)
     copy(u, matrix(w, right + U, s.k, s.M), 1.0)
     G = matrix(w, at.G, s.g, s.n)
     add_transposed_times_within(z, G, spans(w, at.SPAN_G, s.g), rows)
-    T, Tz = coupling_block(w, s), matrix(w, at.TZ, s.t, s.M)
-    if w.diagonal:
-        reduce_diagonal(w, s, right_rows, out)
-    else:
-        add_recourse_columns(w, s, scenario_rows(w, s, out + ROWS, s.r), u)
-        copy(Tz, scenario_rows(w, s, out + ROWS, s.t), 1.0)
-        reduce_dense(w, s, right, out)
-    add_first_stage_columns(z, T, Tz, 1.0)
+    T, shared = coupling_block(w, s), matrix(w, at.SHARED, s.t, s.M)
+    reduce_simple(w, s, right_rows, out)
+    if is_linking(s):
+        reduce_linking(w, s, right, out)
+    add_first_stage_columns(z, T, shared, 1.0)
 
     solve_first_stage(w, s, right, out)
 
-    fill(Tz, 0.0)
-    add_first_stage_times(Tz, T, z, 1.0)
+    fill(shared, 0.0)
+    add_first_stage_times(shared, T, z, 1.0)
+    if is_linking(s):
+        restore_linking(w, s, out)
+    restore_simple(w, s, out, out_Ax)
+    if is_linking(s):
+        put_linking(w, s, out)
     Ax = vector(w, out_Ax, s.rows)
-    if w.diagonal:
-        fill(vector(w, out_Ax, s.g), 0.0)
-        restore_diagonal(w, s, out, out_Ax)
-    else:
-        restore_dense(w, s, out)
-        fill(Ax, 0.0)
-        copy(scenario_rows(w, s, out_Ax, s.t), Tz, 1.0)
-        add_recourse_rows(w, s, u, scenario_rows(w, s, out_Ax, s.r))
+    fill(vector(w, out_Ax, s.g), 0.0)
     add_times_within(vector(w, out_Ax, s.g), G, spans(w, at.SPAN_G, s.g), z)
     for a in range(s.rows):
         rows[a] = theta[a] * Ax[a] - rows[a]

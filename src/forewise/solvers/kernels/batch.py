@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from forewise.solvers.kernels import workspace as at
+from forewise.solvers.kernels.arrays import ProgramArrays
 from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import allocating, compiled
 from forewise.solvers.kernels.loading import load
@@ -21,7 +22,6 @@ from forewise.solvers.kernels.workspace import (
     NU,
     NUS,
     ROWS,
-    ProgramArrays,
     Sizes,
     U,
     Work,
@@ -98,18 +98,22 @@ def follow_paths(
     return solutions, centres, ended, iterations
 
 
-def solve_adjoints(p: ProgramArrays, ends: PathEnds, right: Points, wanted: Array) -> Points:
+def solve_adjoints(
+    p: ProgramArrays, ends: PathEnds, right: Points, wanted: Array
+) -> tuple[Points, Array]:
     """Solve the Newton system at the paths' ends for one right-hand side per context.
 
-    `wanted` is a mask ``(B,)``; the other contexts hold zeros.
+    `wanted` is a mask ``(B,)``; the other contexts hold zeros. Returns the solutions, and the size
+    of the last correction of each, relative to it: where it is not small, the system says nothing.
     """
-    out = no_points(p, p.weights.shape[0])
+    n_contexts = p.weights.shape[0]
+    out, corrections = no_points(p, n_contexts), np.zeros(n_contexts)
 
     def run(low: int, high: int) -> None:
-        _adjoint_range(p, make_work(p), low, high, ends, right, wanted, out)
+        _adjoint_range(p, make_work(p), low, high, ends, right, wanted, out, corrections)
 
-    _on_threads(run, p.weights.shape[0])
-    return out
+    _on_threads(run, n_contexts)
+    return out, corrections
 
 
 def _on_threads(run: Callable[[int, int], None], n_contexts: int) -> None:
@@ -198,6 +202,7 @@ def _adjoint_range(
     right: Points,
     wanted: Array,
     out: Points,
+    corrections: Array,
 ) -> None:
     for b in range(low, high):
         if not wanted[b]:
@@ -229,7 +234,7 @@ def _adjoint_range(
         factor(w, s)
         solve(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
         for _ in range(_ADJOINT_REFINEMENTS):
-            change = refine(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
-            if change <= _REFINED:
+            corrections[b] = refine(w, s, at.RIGHT, at.RIGHT + ROWS, at.STEP, at.STEP_AX)
+            if corrections[b] <= _REFINED:
                 break
         _unload_point(w, s, b, kept, at.STEP, 1.0, 1.0 / ratio, out)

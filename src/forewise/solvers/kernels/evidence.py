@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forewise.solvers.kernels.arrays import ProgramArrays
 from forewise.solvers.kernels.compiling import compiled, inlined, view
 from forewise.solvers.kernels.points import Points
 from forewise.solvers.kernels.views import look
-from forewise.solvers.kernels.workspace import ProgramArrays
 
 Array = np.ndarray
 

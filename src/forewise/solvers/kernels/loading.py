@@ -14,17 +14,22 @@ from typing import NamedTuple
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.arrow import DENSE_FLOOR, DIAGONAL_FLOOR
+from forewise.solvers.kernels.arrays import ProgramArrays
+from forewise.solvers.kernels.arrow import LINKING_FLOOR, SIMPLE_FLOOR
 from forewise.solvers.kernels.compiling import allocating, compiled, view
 from forewise.solvers.kernels.vectors import copy, fill, largest
 from forewise.solvers.kernels.workspace import (
-    ProgramArrays,
     Sizes,
     Work,
     coupling_block,
     cube,
+    is_linking,
+    link_columns,
+    link_entries,
+    link_starts,
+    linking_variables,
     matrix,
-    recourse_variables,
+    own_variables,
     scenario_rows,
     vector,
 )
@@ -93,8 +98,14 @@ def raise_to_rows(norms: Array, block: Array) -> None:
                 for m in range(norms.shape[1]):
                     norms[i, m] = max(norms[i, m], entry)
             else:
-                for m in range(norms.shape[1]):
-                    norms[i, m] = max(norms[i, m], abs(block[i, c, m]))
+                raise_to(norms[i], block[i, c])
+
+
+@compiled
+def raise_to(norms: Array, entries: Array) -> None:
+    """norms := max(norms, |entries|), ``(M,)``."""
+    for m in range(norms.shape[0]):
+        norms[m] = max(norms[m], abs(entries[m]))
 
 
 @compiled
@@ -135,8 +146,9 @@ def load(p: ProgramArrays, w: Work, b: int) -> tuple[Sizes, Units]:
     """Put one context's scaled program into the workspace."""
     kept = np.flatnonzero(p.weights[b] > 0.0)
     g, r, M = p.h.shape[1], p.r.shape[2], kept.shape[0]
+    links = w.layout[at.STARTS] - w.layout[at.LINKING]  # parts of the structure have no gaps
     s = Sizes(
-        n=p.q.shape[1], k=p.d.shape[2], M=M, g=g, e=p.e.shape[1], t=p.T.shape[2], r=r,
+        n=p.q.shape[1], k=p.d.shape[2], links=links, M=M, g=g, e=p.e.shape[1], t=p.T.shape[2], r=r,
         s=p.s.shape[2], rows=g + r * M,
     )  # fmt: skip
     weight = vector(w, at.WEIGHT, M)
@@ -145,14 +157,13 @@ def load(p: ProgramArrays, w: Work, b: int) -> tuple[Sizes, Units]:
     length = load_rows(p, w, s, b, kept)
     cost = load_costs(p, w, s, b, kept, length)
     load_barrier(w, s)
-    vector(w, at.FLOOR, 1)[0] = DIAGONAL_FLOOR if w.diagonal else DENSE_FLOOR
+    vector(w, at.FLOOR, 1)[0] = LINKING_FLOOR if is_linking(s) else SIMPLE_FLOOR
     return s, Units(length, cost)
 
 
 @compiled
 def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float:
     """Load the constraints; returns the unit of length, already applied."""
-    column = recourse_variables(w, s)
     copy(matrix(w, at.G, s.g, s.n), part_of(p.G, b), 1.0)
     copy(matrix(w, at.E, s.e, s.n), part_of(p.E, b), 1.0)
     copy(vector(w, at.BOUND, s.g), part_of(p.h, b), 1.0)
@@ -162,25 +173,14 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     T = coupling_block(w, s)
     put_block(part_of(p.T, b), kept, T)
     put_block(part_of(p.F, b), kept, cube(w, at.F, s.s, s.n, s.M))
-    put_block(part_of(p.V, b), kept, cube(w, at.V, s.s, s.k, s.M))
+    put_linking_columns(w, s, part_of(p.V, b), kept, cube(w, at.V, s.s, s.links, s.M))
 
     norms = vector(w, at.NORMS, s.rows)
     put_row_norms(norms, matrix(w, at.G, s.g, s.n))
     scenario = scenario_rows(w, s, at.NORMS, s.r)
     fill(scenario, 0.0)
     raise_to_rows(scenario, T)
-    W = part_of(p.W, b)
-    if w.diagonal:
-        coefficient = matrix(w, at.W, s.r, s.M)
-        for a in range(s.r):
-            if column[a] >= 0:
-                put_entries(W, kept, a, column[a], coefficient[a])
-            else:
-                fill(coefficient[a], 0.0)
-        raise_to_rows(scenario, coefficient.reshape((s.r, 1, s.M)))
-    else:
-        put_block(W, kept, cube(w, at.W, s.r, s.k, s.M))
-        raise_to_rows(scenario, cube(w, at.W, s.r, s.k, s.M))
+    load_recourse_rows(w, s, part_of(p.W, b), kept)
 
     far = add_distances(Distances(0.0, 0, 0.0), vector(w, at.BOUND, s.rows), norms)
     # Equality rows borrow scratch memory for their norms.
@@ -190,7 +190,7 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     equals = matrix(w, at.ERROR + at.NUS, s.s, s.M)
     copy(equals, equals, 0.0)
     raise_to_rows(equals, cube(w, at.F, s.s, s.n, s.M))
-    raise_to_rows(equals, cube(w, at.V, s.s, s.k, s.M))
+    raise_to_rows(equals, cube(w, at.V, s.s, s.links, s.M))
     flat = vector(w, at.ERROR + at.NUS, s.s * s.M)
     far = add_distances(far, vector(w, at.EQUALS, s.s * s.M), flat)
     if far.number > 0:
@@ -200,6 +200,30 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     for slot, size in ((at.BOUND, s.rows), (at.EQUAL, s.e), (at.EQUALS, s.s * s.M)):
         copy(vector(w, slot, size), vector(w, slot, size), 1.0 / length)
     return length
+
+
+@compiled
+def load_recourse_rows(w: Work, s: Sizes, W: Array, kept: Array) -> None:
+    """Load W, simple and linking entries apart, and raise the rows' norms to it."""
+    own, coefficient = own_variables(w, s), matrix(w, at.W, s.r, s.M)
+    starts, columns, entries = link_starts(w, s), link_columns(w, s), link_entries(w, s)
+    linking, norms = linking_variables(w, s), scenario_rows(w, s, at.NORMS, s.r)
+    for a in range(s.r):
+        if own[a] >= 0:
+            put_entries(W, kept, a, own[a], coefficient[a])
+            raise_to(norms[a], coefficient[a])
+        for i in range(starts[a], starts[a + 1]):
+            put_entries(W, kept, a, linking[columns[i]], entries[i])
+            raise_to(norms[a], entries[i])
+
+
+@compiled
+def put_linking_columns(w: Work, s: Sizes, block: Array, kept: Array, out: Array) -> None:
+    """Copy the linking variables' columns of ``(M | 1, rows, k)`` to ``(rows, links, kept)``."""
+    linking = linking_variables(w, s)
+    for i in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            put_entries(block, kept, i, linking[c], out[i, c])
 
 
 @compiled
@@ -224,19 +248,18 @@ def load_costs(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array, length:
     for v in range(s.k):
         for m in range(s.M):
             linear[v, m] *= weight[m] / cost
-    if w.diagonal:
-        diagonal = matrix(w, at.D, s.k, s.M)
-        for v in range(s.k):
-            put_entries(D, kept, v, v, diagonal[v])
+    linking, diagonal = linking_variables(w, s), matrix(w, at.D, s.k, s.M)
+    for v in range(s.k):
+        put_entries(D, kept, v, v, diagonal[v])
+        for m in range(s.M):
+            diagonal[v, m] *= weight[m] * length / cost
+    dense = cube(w, at.LINK_D, s.links, s.links, s.M)
+    for a in range(s.links):
+        fill(diagonal[linking[a]], 0.0)  # it stands in the block of them all
+        for c in range(s.links):
+            put_entries(D, kept, linking[a], linking[c], dense[a, c])
             for m in range(s.M):
-                diagonal[v, m] *= weight[m] * length / cost
-    else:
-        dense = cube(w, at.D, s.k, s.k, s.M)
-        put_block(D, kept, dense)
-        for v in range(s.k):
-            for c in range(s.k):
-                for m in range(s.M):
-                    dense[v, c, m] *= weight[m] * length / cost
+                dense[a, c, m] *= weight[m] * length / cost
     return cost
 
 

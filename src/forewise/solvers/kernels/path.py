@@ -91,7 +91,8 @@ def follow(
     is not above twice `early` is put aside: the next one may be off the centre by far.
     """
     curved = largest(matrix(w, at.P, s.n, s.n))
-    curved = max(curved, largest(vector(w, at.D, s.k * s.M * (1 if w.diagonal else s.k))))
+    curved = max(curved, largest(matrix(w, at.D, s.k, s.M)))
+    curved = max(curved, largest(vector(w, at.LINK_D, s.links * s.links * s.M)))
     best, lowest, waited, iteration = np.inf, np.inf, 0, 0
     inequality_rows(w, s, at.POINT, at.AX)
     for iteration in range(max_iterations + 1):

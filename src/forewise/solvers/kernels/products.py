@@ -18,8 +18,6 @@ from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.scenario_algebra import (
     add_first_stage_columns,
     add_first_stage_times,
-    add_times_each,
-    add_transposed_times_each,
 )
 from forewise.solvers.kernels.vectors import fill
 from forewise.solvers.kernels.workspace import (
@@ -31,8 +29,12 @@ from forewise.solvers.kernels.workspace import (
     Z,
     coupling_block,
     cube,
+    link_columns,
+    link_entries,
+    link_starts,
+    linking_variables,
     matrix,
-    recourse_variables,
+    own_variables,
     scenario_rows,
     spans,
     vector,
@@ -44,31 +46,35 @@ Array = np.ndarray
 @compiled
 def add_recourse_rows(w: Work, s: Sizes, u: Array, out: Array) -> None:
     """out := out + W_j u_j of every scenario, ``(r, M)``."""
-    column = recourse_variables(w, s)
-    if w.diagonal:
-        coefficient = matrix(w, at.W, s.r, s.M)
-        for a in range(s.r):
-            v = column[a]
-            if v >= 0:
-                for m in range(s.M):
-                    out[a, m] += coefficient[a, m] * u[v, m]
-    else:
-        add_times_each(out, cube(w, at.W, s.r, s.k, s.M), u, 1.0)
+    own, coefficient = own_variables(w, s), matrix(w, at.W, s.r, s.M)
+    starts, columns, entries = link_starts(w, s), link_columns(w, s), link_entries(w, s)
+    linking = linking_variables(w, s)
+    for a in range(s.r):
+        v = own[a]
+        if v >= 0:
+            for m in range(s.M):
+                out[a, m] += coefficient[a, m] * u[v, m]
+        for i in range(starts[a], starts[a + 1]):
+            v = linking[columns[i]]
+            for m in range(s.M):
+                out[a, m] += entries[i, m] * u[v, m]
 
 
 @compiled
 def add_recourse_columns(w: Work, s: Sizes, rows: Array, out: Array) -> None:
     """out := out + W_j' rows_j of every scenario, ``(k, M)``."""
-    column = recourse_variables(w, s)
-    if w.diagonal:
-        coefficient = matrix(w, at.W, s.r, s.M)
-        for a in range(s.r):
-            v = column[a]
-            if v >= 0:
-                for m in range(s.M):
-                    out[v, m] += coefficient[a, m] * rows[a, m]
-    else:
-        add_transposed_times_each(out, cube(w, at.W, s.r, s.k, s.M), rows, 1.0)
+    own, coefficient = own_variables(w, s), matrix(w, at.W, s.r, s.M)
+    starts, columns, entries = link_starts(w, s), link_columns(w, s), link_entries(w, s)
+    linking = linking_variables(w, s)
+    for a in range(s.r):
+        v = own[a]
+        if v >= 0:
+            for m in range(s.M):
+                out[v, m] += coefficient[a, m] * rows[a, m]
+        for i in range(starts[a], starts[a + 1]):
+            v = linking[columns[i]]
+            for m in range(s.M):
+                out[v, m] += entries[i, m] * rows[a, m]
 
 
 @compiled
@@ -100,15 +106,15 @@ def put_curvature(w: Work, s: Sizes, x: int, out: int) -> None:
     add_times_within(
         out_z, matrix(w, at.P, s.n, s.n), spans(w, at.SPAN_P, s.n), vector(w, x + Z, s.n)
     )
-    u = matrix(w, x + U, s.k, s.M)
-    if w.diagonal:
-        curvature = matrix(w, at.D, s.k, s.M)
-        for v in range(s.k):
+    u, curvature = matrix(w, x + U, s.k, s.M), matrix(w, at.D, s.k, s.M)
+    for v in range(s.k):
+        for m in range(s.M):
+            out_u[v, m] = curvature[v, m] * u[v, m]
+    linking, D = linking_variables(w, s), cube(w, at.LINK_D, s.links, s.links, s.M)
+    for a in range(s.links):
+        for b in range(s.links):
             for m in range(s.M):
-                out_u[v, m] = curvature[v, m] * u[v, m]
-    else:
-        fill(out_u, 0.0)
-        add_times_each(out_u, cube(w, at.D, s.k, s.k, s.M), u, 1.0)
+                out_u[linking[a], m] += D[a, b, m] * u[linking[b], m]
 
 
 @compiled
@@ -122,7 +128,12 @@ def put_equality_rows(w: Work, s: Sizes, x: int, out: int) -> None:
         nus = matrix(w, out + NUS, s.s, s.M)
         fill(nus, 0.0)
         add_first_stage_times(nus, cube(w, at.F, s.s, s.n, s.M), vector(w, x + Z, s.n), 1.0)
-        add_times_each(nus, cube(w, at.V, s.s, s.k, s.M), matrix(w, x + U, s.k, s.M), 1.0)
+        u, V = matrix(w, x + U, s.k, s.M), cube(w, at.V, s.s, s.links, s.M)
+        linking = linking_variables(w, s)
+        for a in range(s.s):
+            for b in range(s.links):
+                for m in range(s.M):
+                    nus[a, m] += V[a, b, m] * u[linking[b], m]
 
 
 @compiled
@@ -135,4 +146,8 @@ def add_equality_columns(w: Work, s: Sizes, nu: int, out: int) -> None:
         nus = matrix(w, nu + NUS, s.s, s.M)
         add_first_stage_columns(out_z, cube(w, at.F, s.s, s.n, s.M), nus, 1.0)
         out_u = matrix(w, out + U, s.k, s.M)
-        add_transposed_times_each(out_u, cube(w, at.V, s.s, s.k, s.M), nus, 1.0)
+        V, linking = cube(w, at.V, s.s, s.links, s.M), linking_variables(w, s)
+        for a in range(s.s):
+            for b in range(s.links):
+                for m in range(s.M):
+                    out_u[linking[b], m] += V[a, b, m] * nus[a, m]

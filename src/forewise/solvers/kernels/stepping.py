@@ -9,7 +9,7 @@ from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import compiled, view
 from forewise.solvers.kernels.measuring import Progress
 from forewise.solvers.kernels.vectors import TINY, add, copy
-from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, vector
+from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, is_linking, vector
 
 Array = np.ndarray
 
@@ -21,10 +21,10 @@ _CAREFUL_CENTRING = 0.2  # what a step leaves of μ after two that brought nothi
 _NEARLY_CENTRED = 0.1  # relative deviation from the centre below which steps to it are full ones
 _EXACTLY_CENTRED = 1e-12  # expected deviation after which such a step is not corrected again
 _RECENTRING = 0.8  # what recentring leaves of μ and the residuals
-# How often a step is refined, with diagonal and with dense recourse: before any row's Θ⁻¹ is
+# How often a step is refined, with simple and with linking recourse: before any row's Θ⁻¹ is
 # nearly that of an active row, in units of the row, and from then on.
 _NEARLY_ACTIVE = 1e-8
-_DIAGONAL_REFINEMENTS, _DENSE_REFINEMENTS = (0, 1), (1, 3)
+_SIMPLE_REFINEMENTS, _LINKING_REFINEMENTS = (0, 1), (1, 3)
 
 
 @compiled
@@ -88,7 +88,7 @@ def correct(w: Work, s: Sizes, mu: float, centring: float, aim: float, second_or
 def corrector_steps(w: Work, s: Sizes, mu: float, linear: bool, near: bool) -> tuple[float, float]:
     """Solve for the corrector's direction; returns how far variables and multipliers may go."""
     solve(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
-    far, close = _DIAGONAL_REFINEMENTS if w.diagonal else _DENSE_REFINEMENTS
+    far, close = _LINKING_REFINEMENTS if is_linking(s) else _SIMPLE_REFINEMENTS
     for _ in range(close if near else far):
         refine(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
     change = vector(w, at.CHANGE, s.rows)

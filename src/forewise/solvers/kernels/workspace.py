@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewise.problems.program import BLOCKS, ScenarioProgram
-from forewise.solvers.kernels.compiling import view
+from forewise.solvers.kernels.arrays import ProgramArrays
+from forewise.solvers.kernels.compiling import inlined, view
+from forewise.solvers.kernels.structure import structure
 from forewise.solvers.kernels.views import look
 
 Array = np.ndarray
@@ -39,10 +40,12 @@ SLACK, BEST_SLACK, FIRST_SLACK, EARLY_SLACK, INVERSE_SLACK, INVERSE_DUAL = range
 AX, STEP_AX, CORRECTION_AX, CHANGE = range(69, 73)
 # The factored system.
 INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(73, 79)
-H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, TZ, SCRATCH, FLOOR = range(79, 91)
-N_SLOTS = 91
+H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, SHARED, SCRATCH, FLOOR = range(79, 91)
+# Of the linking variables: curvature, entries in rows, factored block, and themselves.
+LINK_D, LINK_W, LINK_H, LINK_U = range(91, 95)
+N_SLOTS = 95
 # The structure of the batch, in `Work.layout`.
-COLUMN, SPAN_G, SPAN_P = range(91, 94)
+OWN, LINKING, STARTS, COLUMNS, LEADS, SPAN_G, SPAN_P = range(95, 102)
 
 _LINE = 8  # numbers in a line of the processor's cache; every slot begins with one
 
@@ -52,6 +55,7 @@ class Sizes(NamedTuple):
 
     n: int  # first-stage variables
     k: int  # recourse variables of a scenario
+    links: int  # those of them that are linking
     M: int  # scenarios of positive weight
     g: int  # first-stage inequalities
     e: int  # first-stage equalities
@@ -65,59 +69,28 @@ class Work(NamedTuple):
     """One context's scratch memory, and the structure of its batch.
 
     Every kernel gets it by value: hence one array of whole numbers for all that is known of the
-    structure, `layout`. It begins with where each slot of the buffer begins, and of the structure:
-    the recourse variable of each scenario row, −1 if it has none (where `diagonal`), and the
-    spans of the rows of G and of P (first and last column, exclusive, that is not zero).
+    structure, `layout`. It begins with where each slot of the buffer begins, and where each part of
+    the structure does: those of `Structure`, and the spans of the rows of G and of P (first and
+    last column, exclusive, that is not zero).
     """
 
     buffer: Array
     layout: Array
-    diagonal: bool  # whether the scenarios' own Newton blocks are diagonal, whatever Θ is
     shared_T: bool  # whether the scenarios of a context share T
-
-
-class ProgramArrays(NamedTuple):
-    """The blocks of a `ScenarioProgram` as arrays; its module has the legend."""
-
-    weights: Array
-    q: Array
-    P: Array
-    G: Array
-    h: Array
-    E: Array
-    e: Array
-    d: Array
-    D: Array
-    T: Array
-    W: Array
-    r: Array
-    F: Array
-    V: Array
-    s: Array
-
-
-def as_arrays(program: ScenarioProgram) -> ProgramArrays:
-    """The program's blocks as contiguous arrays on the host."""
-    blocks = {
-        name: np.ascontiguousarray(getattr(program, name).detach().cpu().numpy())
-        for name in ("weights", *BLOCKS)
-        if name != "c"
-    }
-    return ProgramArrays(**blocks)
 
 
 def make_work(p: ProgramArrays) -> Work:
     """Scratch memory for the contexts of one batch, one at a time."""
-    diagonal, column = _structure(p)
+    parts = (*structure(p), _spans(p.G), _spans(p.P))
     shared_T = p.T.shape[1] == 1
-    M, k, n = p.weights.shape[1], p.d.shape[-1], p.q.shape[-1]
+    M, k, n, links = p.weights.shape[1], p.d.shape[-1], p.q.shape[-1], len(parts[1])
     g, e, t, r, s = (x.shape[-1] for x in (p.h, p.e, p.T[..., 0], p.r, p.s))
-    start = np.array(_slot_starts(Sizes(n, k, M, g, e, t, r, s, g + r * M), diagonal, shared_T))
-    structure = (column, _spans(p.G), _spans(p.P))
-    first = N_SLOTS + len(structure)
-    begin = first + np.cumsum([0, *(part.size for part in structure[:-1])])
-    layout = np.concatenate([start[:-1], begin, *(part.reshape(-1) for part in structure)])
-    return Work(_aligned_zeros(start[-1]), layout.astype(np.int64), diagonal, shared_T)
+    sizes = Sizes(n, k, links, M, g, e, t, r, s, g + r * M)
+    start = np.array(_slot_starts(sizes, len(parts[3]), shared_T))
+    first = N_SLOTS + len(parts)
+    begin = first + np.cumsum([0, *(part.size for part in parts[:-1])])
+    layout = np.concatenate([start[:-1], begin, *(part.reshape(-1) for part in parts)])
+    return Work(_aligned_zeros(start[-1]), layout.astype(np.int64), shared_T)
 
 
 def _aligned_zeros(size: int) -> Array:
@@ -128,9 +101,9 @@ def _aligned_zeros(size: int) -> Array:
 
 
 @lru_cache
-def _slot_starts(sizes: Sizes, diagonal: bool, shared_T: bool) -> tuple[int, ...]:
+def _slot_starts(sizes: Sizes, n_entries: int, shared_T: bool) -> tuple[int, ...]:
     """Where each slot begins in the buffer, and where the last one ends."""
-    n, k, M, g, e, t, r, s, rows = sizes
+    n, k, links, M, g, e, t, r, s, rows = sizes
     shapes: dict[int, tuple[int, ...]] = {}
     for point in (POINT, BEST, FIRST, EARLY, RIGHT, CORRECTED, STEP, ERROR, CORRECTION):
         parts = {Z: (n,), U: (k, M), ROWS: (rows,), NU: (e,), NUS: (s, M)}
@@ -141,34 +114,22 @@ def _slot_starts(sizes: Sizes, diagonal: bool, shared_T: bool) -> tuple[int, ...
     shapes |= dict.fromkeys((*flat, *slacks, *products), (rows,))
     shapes |= {
         **{P: (n, n), G: (g, n), E: (e, n), Q: (n,), COST: (k, M), EQUAL: (e,), EQUALS: (s, M)},
-        **{T: (t, n, 1 if shared_T else M), F: (s, n, M), V: (s, k, M), WEIGHT: (M,)},
-        **{D: (k, M) if diagonal else (k, k, M), W: (r, M) if diagonal else (r, k, M)},
+        **{T: (t, n, 1 if shared_T else M), F: (s, n, M), V: (s, links, M), WEIGHT: (M,)},
+        **{
+            D: (k, M),
+            W: (r, M),
+            LINK_D: (links, links, M),
+            LINK_W: (n_entries, M),
+            LINK_U: (links, M),
+        },
         **{L: (n, n), SCALE: (max(n, e),), BRIDGE_E: (n, e), N_E: (e, e)},
-        **{H: (k, M) if diagonal else (k, k, M), KAPPA: (t, M), COUPLING: (t, M), TZ: (t, M)},
-        **dict.fromkeys((X, Y), (0,) if diagonal else (k, n, M)),
-        **{ROW: (0,) if diagonal else (n, M), BRIDGE: (k, s, M), N: (s, s, M)},
+        **{H: (k, M), KAPPA: (r, M), COUPLING: (r, M), SHARED: (r, M)},
+        **dict.fromkeys((LINK_D, LINK_H), (links, links, M)),
+        **{X: (links, n, M), Y: (links, n, M), ROW: (n, M), BRIDGE: (links, s, M), N: (s, s, M)},
         **{PULL: (s, n, M), SCRATCH: (M,), FLOOR: (1,)},
     }
     lines = (math.ceil(math.prod(shapes[slot]) / _LINE) for slot in range(N_SLOTS))
     return tuple(accumulate((_LINE * count for count in lines), initial=0))
-
-
-def _structure(p: ProgramArrays) -> tuple[bool, Array]:
-    """Whether every row has one recourse variable, and every such variable one coupled row."""
-    pattern = (p.W != 0).any((0, 1))
-    curved = (p.D != 0).any((0, 1))
-    np.fill_diagonal(curved, False)
-    diagonal = (
-        bool((pattern.sum(1) <= 1).all())
-        and bool((pattern[: p.T.shape[-2]].sum(0) <= 1).all())
-        and not curved.any()
-        and p.s.shape[-1] == 0
-    )
-    column = np.full(pattern.shape[0], -1, dtype=np.int64)
-    if diagonal:
-        row, variable = pattern.nonzero()
-        column[row] = variable
-    return diagonal, column
 
 
 def _spans(block: Array) -> Array:
@@ -197,9 +158,58 @@ def cube(w: Work, slot: int, a: int, b: int, c: int) -> Array:
 
 
 @view
-def recourse_variables(w: Work, s: Sizes) -> Array:
-    """The recourse variable of each scenario row, −1 if it has none, ``(r,)``."""
-    return look(w.layout, w.layout[COLUMN], (s.r,))
+def own_variables(w: Work, s: Sizes) -> Array:
+    """The simple variable of each scenario row, −1 if it has none, ``(r,)``."""
+    return look(w.layout, w.layout[OWN], (s.r,))
+
+
+@view
+def linking_variables(w: Work, s: Sizes) -> Array:
+    """The linking variables, ``(links,)``."""
+    return look(w.layout, w.layout[LINKING], (s.links,))
+
+
+@view
+def link_starts(w: Work, s: Sizes) -> Array:
+    """Where the linking entries of each scenario row begin and end, ``(r + 1,)``."""
+    return look(w.layout, w.layout[STARTS], (s.r + 1,))
+
+
+@view
+def link_columns(w: Work, s: Sizes) -> Array:
+    """Which linking variable each entry is of, ``(entries,)``."""
+    return look(w.layout, w.layout[COLUMNS], (link_starts(w, s)[s.r],))
+
+
+@view
+def link_entries(w: Work, s: Sizes) -> Array:
+    """The linking entries of the scenario rows, ``(entries, M)``."""
+    return matrix(w, LINK_W, link_starts(w, s)[s.r], s.M)
+
+
+@view
+def leading_rows(w: Work, s: Sizes) -> Array:
+    """The row whose weight stands for each shared row's too, ``(r,)``."""
+    return look(w.layout, w.layout[LEADS], (s.r,))
+
+
+@inlined
+def is_linking(s: Sizes) -> bool:
+    """Whether scenarios have more than simple variables: linking ones, or equalities."""
+    return s.links + s.s > 0
+
+
+@inlined
+def is_linked(w: Work, s: Sizes, a: int) -> bool:
+    """Whether a scenario row has linking variables."""
+    start = w.layout[STARTS] + a
+    return w.layout[start + 1] > w.layout[start]
+
+
+@inlined
+def is_shared(w: Work, s: Sizes, a: int) -> bool:
+    """Whether a scenario row has anything but one simple variable."""
+    return a < s.t or is_linked(w, s, a)
 
 
 @view
