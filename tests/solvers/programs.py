@@ -61,12 +61,13 @@ def planted_program(
     linear: bool = False,
     degenerate: bool = False,
     weighted: bool = True,
-    separable: bool = False,
+    recourse: str = "dense",
 ) -> Planted:
     """A feasible, bounded program built around a solution of its optimality conditions.
 
-    With `degenerate`, some rows have neither slack nor multiplier. With `separable`, every
-    scenario row has one recourse variable and costs are diagonal.
+    With `degenerate`, some rows have neither slack nor multiplier. With "separable" recourse, every
+    scenario row has one recourse variable and costs are diagonal. With "mixed" recourse, some
+    variables have a row of their own, perhaps bounds and no other row, and the rest is dense.
     """
     B, M, n, k = shape.B, shape.M, shape.n, shape.k
     draw = lambda *size: rng.normal(size=size)  # noqa: E731
@@ -77,9 +78,14 @@ def planted_program(
     G, E = draw(B, shape.g, n), draw(B, shape.e, n)
     T, W = draw(B, M, shape.t, n), draw(B, M, shape.r, k)
     F, V = draw(B, M, shape.s, n), draw(B, M, shape.s, k)
-    if separable and k:
+    if recourse == "separable" and k:
         W *= np.eye(k)[rng.permutation(np.arange(max(shape.r, k)) % k)[: shape.r]]
         D = D * np.eye(k)
+    if recourse == "mixed" and k:
+        there, alone = _mixed_recourse(rng, shape)
+        W *= there
+        V *= ~alone
+        D *= np.eye(k, dtype=bool) | ~(alone[:, None] | alone)
     z, u = draw(B, n), draw(B, M, k)
     slack, dual = _complementary(rng, (B, shape.g), degenerate)
     slack_j, dual_j = _complementary(rng, (B, M, shape.r), degenerate)
@@ -99,6 +105,24 @@ def planted_program(
     )  # fmt: skip
     z, u = torch.tensor(z), torch.tensor(u)
     return Planted(program, z, u, program.objective(z, u))
+
+
+def _mixed_recourse(rng: np.random.Generator, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Masks of the entries that are there, ``(r, k)``, and of variables that stand alone, ``(k,)``.
+
+    Half of the variables, and no more than there are rows, have one of the first rows for
+    themselves; some of the other rows are bounds on them.
+    """
+    alone = np.arange(shape.k) < min((shape.k + 1) // 2, shape.r)
+    rng.shuffle(alone)
+    there = np.tile(~alone, (shape.r, 1)) & (rng.random((shape.r, shape.k)) < 0.7)
+    rows = rng.permutation(shape.r)
+    variables = np.flatnonzero(alone)
+    there[rows[: len(variables)], variables] = True
+    for row in rows[len(variables) :]:
+        if row >= shape.t and (rng.integers(2) or not there[row].any()):
+            there[row] = np.arange(shape.k) == rng.choice(variables)
+    return there, alone
 
 
 def infeasible_program(rng: np.random.Generator, shape: Shape) -> ScenarioProgram:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import linprog
 
 import forewise as fw
 from forewise.problems.program import BLOCKS
+from forewise.solvers.extensive import extensive_form
 from forewise.solvers.kernels.arrays import as_arrays
 from forewise.solvers.kernels.batch import follow_paths
 from forewise.solvers.kernels.loading import load
@@ -15,9 +17,10 @@ from forewise.solvers.kernels.workspace import make_work
 from tests.solvers.programs import Planted, Shape, planted_program
 
 STEP = 1e-6
+KINDS = ("dense", "separable", "mixed")
 
 
-def well_posed(rng: np.random.Generator, *, linear: bool, separable: bool) -> fw.ScenarioProgram:
+def well_posed(rng: np.random.Generator, *, linear: bool, recourse: str) -> fw.ScenarioProgram:
     """One context whose solution moves smoothly: few active rows, strict complementarity."""
     n, k = int(rng.integers(2, 5)), int(rng.integers(1, 4))
     r = int(rng.integers(1, k + 2))
@@ -30,12 +33,12 @@ def well_posed(rng: np.random.Generator, *, linear: bool, separable: bool) -> fw
         e=int(rng.integers(0, 2)) if n > 2 else 0,
         t=int(rng.integers(1, min(r, k) + 1)),
         r=r,
-        s=0 if separable or k < 3 else int(rng.integers(0, 2)),
+        s=0 if recourse == "separable" or k < 3 else int(rng.integers(0, 2)),
     )
     while True:
-        planted = planted_program(rng, shape, linear=linear, separable=separable)
+        planted = planted_program(rng, shape, linear=linear, recourse=recourse)
         solution = fw.solve_program(planted.program)
-        if linear and _steady_units(_boxed(planted)):
+        if linear and _has_interior(_boxed(planted)) and _steady_units(_boxed(planted)):
             return _boxed(planted)
         if not linear and _regular(planted.program, solution):
             return planted.program
@@ -55,6 +58,22 @@ def _boxed(planted: Planted) -> fw.ScenarioProgram:
     blocks["W"] = torch.cat([program.W, box_u], dim=2)
     blocks["r"] = torch.cat([program.r, 2 + u, 2 - u], dim=2)
     return fw.ScenarioProgram(**blocks)
+
+
+def _has_interior(program: fw.ScenarioProgram) -> bool:
+    """Whether there is a point with some slack in every row: without one there is no path."""
+    form = extensive_form(program, 0)
+    A, b = form.A.toarray(), form.b
+    n = A.shape[1]
+    most = linprog(
+        np.r_[np.zeros(n), -1.0],
+        A_ub=np.c_[A, np.ones(len(b))],
+        b_ub=b,
+        A_eq=np.c_[form.E.toarray(), np.zeros(len(form.e))] if len(form.e) else None,
+        b_eq=form.e if len(form.e) else None,
+        bounds=[(None, None)] * n + [(None, 1.0)],
+    )
+    return float(most.x[-1]) > 1e-3
 
 
 def _steady_units(program: fw.ScenarioProgram) -> bool:
@@ -120,14 +139,14 @@ def worst_error(program, solver, value, values_of_batch, skip="c") -> float:
     return worst
 
 
-@pytest.mark.parametrize("separable", [False, True])
-def test_quadratic_programs_in_every_input(separable, capsys):
+@pytest.mark.parametrize("recourse", KINDS)
+def test_quadratic_programs_in_every_input(recourse, capsys):
     """Decision, recourse and multipliers all carry gradients to every block."""
-    rng = np.random.default_rng(10 + separable)
+    rng = np.random.default_rng(10)
     solver = fw.InteriorPoint()
     worst = 0.0
     for _ in range(200):
-        program = well_posed(rng, linear=False, separable=separable)
+        program = well_posed(rng, linear=False, recourse=recourse)
         sizes = (program.n_decisions, program.n_recourse, program.h.shape[-1], program.r.shape[-1])
         a, b, c, d = (torch.tensor(rng.normal(size=size)) for size in sizes)
 
@@ -161,7 +180,7 @@ def test_linear_programs_at_their_point_of_the_central_path(capsys):
             return torch.from_numpy(centres.points.z)
 
         for _ in range(50):
-            program = well_posed(rng, linear=True, separable=bool(rng.integers(2)))
+            program = well_posed(rng, linear=True, recourse=str(rng.choice(KINDS)))
             a = torch.tensor(rng.normal(size=program.n_decisions))
             error = worst_error(
                 program,
@@ -241,3 +260,69 @@ def test_the_quantile_moves_with_the_scenario_it_is():
     values = torch.tensor([[[1.0], [4.0], [2.0], [3.0]]], dtype=torch.float64).requires_grad_()
     fw.solve(fw.Newsvendor(1.0, 1.0), fw.Scenarios(values)).decision.sum().backward()
     assert values.grad.flatten().tolist() == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_the_centre_of_many_decisions_moves_with_the_outcomes():
+    """A battery that covers every outcome leaves the schedule a range, and its middle is taken.
+
+    It costs (y − z − u)² to be off, and |u| ≤ 1 is free: with outcomes less than 2 apart every z
+    from max y − 1 to min y + 1 is optimal. Two outcomes pull equally; all of them moved together
+    take z along.
+    """
+
+    def middle(y: torch.Tensor) -> torch.Tensor:
+        B, M = y.shape
+        off = torch.tensor([[1.0, 1.0]])  # u and v, with v = y − z − u
+        program = fw.ScenarioProgram(
+            weights=torch.full((B, M), 1 / M).double(),
+            q=torch.zeros(1, 1).double(),
+            D=torch.tensor([[0.0, 0.0], [0.0, 2.0]]).double()[None, None],
+            W=torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double()[None, None],
+            r=torch.ones(1, 1, 2).double(),
+            F=torch.ones(1, 1, 1, 1).double(),
+            V=off.double()[None, None],
+            s=y[..., None],
+        )
+        return fw.solve_program(program).decision[:, 0]
+
+    y = torch.tensor([[3.0, 4.0], [5.0, 5.5]]).double().requires_grad_()
+    z = middle(y)
+    assert torch.allclose(z, y.mean(1), atol=1e-6)
+    z.sum().backward()
+    assert torch.allclose(y.grad, torch.full_like(y, 0.5), atol=1e-5)
+
+    # The middle has Σ log(1 − u²) as large as it can be, with u = y − z.
+    y = torch.tensor([[3.0, 3.2, 4.1, 3.7]]).double().requires_grad_()
+    z = middle(y)
+    z.sum().backward()
+    left, right = 3.1, 4.0
+    for _ in range(60):
+        true = (left + right) / 2
+        u = y.detach()[0] - true
+        left, right = (true, right) if (u / (1 - u**2)).sum() > 0 else (left, true)
+    assert float(z.detach()) == pytest.approx(true, abs=0.02)
+    pull = (1 + u**2) / (1 - u**2) ** 2
+    assert torch.allclose(y.grad[0], pull / pull.sum(), atol=1e-4)
+
+
+def test_gradients_where_decisions_as_large_as_one_likes_are_optimal():
+    """A portfolio that cannot lose may be any number of times as large: there is no centre.
+
+    The gradient is that of a point not far from the decision, and does not depend on the units.
+    """
+    rng = np.random.default_rng(4)
+    values = torch.tensor(1.0 + 0.2 * rng.normal(size=(3, 8, 4)))
+    gradients = []
+    for unit in (1.0, 1024.0):
+        problem = fw.Portfolio([0.9, 1.0, 1.1, 1.2], 10.0 * unit)
+        leaf = values.clone().requires_grad_()
+        solution = fw.solve(problem, fw.Scenarios(leaf), fw.InteriorPoint())
+        assert float(solution.objective.abs().max()) <= 1e-6 * unit
+        (solution.decision / unit).square().sum().backward()
+        gradients.append(leaf.grad)
+        program = problem.program(fw.Scenarios(values))
+        _, centres, _, _ = follow_paths(as_arrays(program), 1e-9, 100, np.full(3, 1e-3))
+        assert (centres.holds > 0).all()
+        assert np.abs(centres.points.z[:, :4]).max() <= 100 * unit
+    assert torch.allclose(*gradients, rtol=1e-6)
+    assert 0 < float(gradients[0].abs().max()) < 1e4

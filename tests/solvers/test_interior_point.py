@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import forewise as fw
+from forewise.solvers.kernels.arrays import as_arrays
+from forewise.solvers.kernels.structure import structure
 from forewise.solvers.optimality import residuals
 from tests.solvers.programs import Shape, planted_program, random_shape
 
@@ -21,36 +23,33 @@ def relative(found: torch.Tensor, true: torch.Tensor) -> float:
 def kinds():
     for linear in (False, True):
         for degenerate in (False, True):
-            for separable in (False, True):
-                yield pytest.param(linear, degenerate, separable, id=(
-                    f"{'LP' if linear else 'QP'}"
-                    f"{'-degenerate' if degenerate else ''}{'-separable' if separable else ''}"
-                ))  # fmt: skip
+            for recourse in ("dense", "separable", "mixed"):
+                name = "LP" if linear else "QP"
+                name += ("-degenerate" if degenerate else "") + f"-{recourse}"
+                yield pytest.param(linear, degenerate, recourse, id=name)
 
 
-@pytest.mark.parametrize(("linear", "degenerate", "separable"), list(kinds()))
-def test_planted_optima_are_found(linear, degenerate, separable):
-    """1,040 programs over all kinds: right objective, feasible, and none given up."""
-    given_up = count_given_up([linear, degenerate, separable], 13, linear, degenerate, separable)
-    assert given_up == 0
+@pytest.mark.parametrize(("linear", "degenerate", "recourse"), list(kinds()))
+def test_planted_optima_are_found(linear, degenerate, recourse):
+    """1,560 programs over all kinds: right objective, feasible, and none given up."""
+    assert count_given_up([linear, degenerate], 13, linear, degenerate, recourse) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("linear", "degenerate", "separable"), list(kinds()))
-def test_planted_optima_are_found_on_seeds_nobody_tuned_on(linear, degenerate, separable):
-    """8,000 more programs, none of which is given up."""
-    seed = [2026, linear, degenerate, separable]
-    assert count_given_up(seed, 100, linear, degenerate, separable) == 0
+@pytest.mark.parametrize(("linear", "degenerate", "recourse"), list(kinds()))
+def test_planted_optima_are_found_on_seeds_nobody_tuned_on(linear, degenerate, recourse):
+    """12,000 more programs, none of which is given up."""
+    assert count_given_up([2026, linear, degenerate], 100, linear, degenerate, recourse) == 0
 
 
-def count_given_up(seed, n_batches, linear, degenerate, separable) -> int:
+def count_given_up(seed, n_batches, linear, degenerate, recourse) -> int:
     """How many contexts are inaccurate; all others must be right, and none proven impossible."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([*seed, ["dense", "separable", "mixed"].index(recourse)])
     given_up = 0
     for _ in range(n_batches):
         shape = random_shape(rng, BATCH)
         planted = planted_program(
-            rng, shape, linear=linear, degenerate=degenerate, separable=separable
+            rng, shape, linear=linear, degenerate=degenerate, recourse=recourse
         )
         solution = fw.solve_program(planted.program, on_failure="return")
         found = solution.optimal
@@ -83,16 +82,65 @@ def test_strictly_convex_decisions_equal_the_planted_ones():
         assert relative(solution.recourse, planted.u) <= 1e-6
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
-def test_batched_equals_one_by_one_to_the_last_bit(diagonal):
+@pytest.mark.parametrize("recourse", ["dense", "separable", "mixed"])
+def test_batched_equals_one_by_one_to_the_last_bit(recourse):
     rng = np.random.default_rng(11)
-    shape = Shape(B=6, M=5, n=4, k=3, g=3, e=1, t=3, r=4, s=0 if diagonal else 1)
-    program = planted_program(rng, shape, separable=diagonal).program
+    shape = Shape(B=6, M=5, n=4, k=3, g=3, e=1, t=3, r=4, s=0 if recourse == "separable" else 1)
+    program = planted_program(rng, shape, recourse=recourse).program
     together = fw.solve_program(program)
     for i in range(6):
         alone = fw.solve_program(program.take(torch.tensor([i])))
         assert torch.equal(alone.decision[0], together.decision[i])
         assert torch.equal(alone.recourse[0], together.recourse[i])
+
+
+def test_rows_that_repeat_each_other_count_each():
+    """Their weights are added in the elimination; limits of both signs are rows of that kind."""
+    rng = np.random.default_rng(8)
+    B, M, n, k = 4, 6, 5, 3
+    rows = rng.normal(size=(3, n + k))
+    both = np.concatenate([rows, -rows, rows])  # the last ones are tighter or looser copies
+    program = fw.ScenarioProgram(
+        weights=np.full((B, M), 1 / M),
+        q=rng.normal(size=(B, n)),
+        P=np.eye(n)[None],
+        D=0.1 * np.eye(k)[None, None],
+        d=rng.normal(size=(B, M, k)),
+        T=both[None, None, :, :n],
+        W=both[None, None, :, n:],
+        r=rng.uniform(0.1, 1.0, size=(B, M, 9)),
+    )
+    leads = structure(as_arrays(program)).leads
+    assert leads.tolist() == [0, 1, 2] * 3
+    ours, theirs = fw.solve_program(program), fw.solve_program(program, fw.ReferenceSolver())
+    assert relative(ours.decision, theirs.decision) <= 1e-6
+    assert relative(ours.recourse, theirs.recourse) <= 1e-5
+
+
+def test_what_is_simple_and_what_links():
+    """A battery links; what is short or too much, and limits on one variable, are simple."""
+    W = np.zeros((7, 4))  # battery, short, too much, another that shares a row with "short"
+    W[0, [0, 1]], W[1, [0, 2]] = -1, -1  # z + battery + short ≥ y, and the other way round
+    W[2, 1], W[3, 2], W[4, 2] = -1, -1, 1  # bounds
+    W[5, 0] = 1  # of the battery
+    W[6, [0, 3]] = 1
+    blocks = {"T": np.ones((1, 1, 2, 1)), "W": W[None, None], "r": np.ones((1, 1, 7))}
+    found = structure(as_arrays(fw.ScenarioProgram([[1.0]], [[0.0]], **blocks)))
+    assert found.linking.tolist() == [0]
+    assert found.own.tolist() == [1, 2, 1, 2, 2, -1, 3]
+    assert found.starts.tolist() == [0, 1, 2, 2, 2, 2, 3, 4]
+    curved = {
+        "D": np.array([[0, 0, 0, 0], [0, 1, 0.5, 0], [0, 0.5, 1, 0], [0, 0, 0, 0.0]])[None, None]
+    }
+    found = structure(as_arrays(fw.ScenarioProgram([[1.0]], [[0.0]], **blocks, **curved)))
+    assert found.linking.tolist() == [0, 1, 2]
+    tied = {
+        "V": np.array([[0, 0, 0, 1.0]])[None, None],
+        "F": np.zeros((1, 1, 1, 1)),
+        "s": [[[0.0]]],
+    }
+    found = structure(as_arrays(fw.ScenarioProgram([[1.0]], [[0.0]], **blocks, **tied)))
+    assert found.linking.tolist() == [0, 3]
 
 
 def test_threads_do_not_change_the_answer():

@@ -2,8 +2,9 @@
 
 CVXPY gives a squared expression a variable of its own, t = expression, and splits others in
 parts. Where such an equation has constant coefficients and a ±1 for a variable that CVXPY added,
-the variable is replaced by what it equals. Solvers then see the diagonal blocks that the problem
-has. May import: its sibling `canonical`.
+the variable is replaced by what it equals. Limits of |x| and of other maxima get variables, too,
+and lose them again. Solvers then see the diagonal blocks that the problem has.
+May import: its sibling `canonical`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from forewise.problems.canonical import Array, CanonicalForm, Terms
 
 
 def presolve(form: CanonicalForm) -> CanonicalForm:
-    """Replace added variables that an equation defines, drop empty rows, centre pairs of rows."""
-    return shift_pairs(drop_empty_rows(substitute_copies(form)))
+    """Replace added variables that equal or may as well equal something, drop empty rows, centre
+    pairs of rows.
+    """
+    return shift_pairs(drop_empty_rows(substitute_limits(substitute_copies(form))))
 
 
 def substitute_copies(form: CanonicalForm) -> CanonicalForm:
@@ -94,6 +97,34 @@ def _unmixed(form: CanonicalForm, is_decision: Array) -> Array:
     _, label = connected_components(form.products(), directed=False)
     size, of_decision = np.bincount(label, minlength=n), np.bincount(label, becomes_decision, n)
     return ((of_decision == 0) | (of_decision == size))[label]
+
+
+def substitute_limits(form: CanonicalForm) -> CanonicalForm:
+    """Replace every added variable that costs nothing and only passes a limit on by that limit.
+
+    |x| ≤ p has t ≥ x, t ≥ −x and t ≤ p: with t = p, which is as good as any t, x ≤ p and −x ≤ p.
+    """
+    A, b = form.A.copy(), form.b.copy()
+    touched = A != 0
+    touched[form.A_terms.row, form.A_terms.column] = True
+    plain = ~form.equality & (form.cone < 0)
+    limits = touched.sum(1) == 1
+    limits[form.A_terms.row] = False
+    idle = form.added & ~form.integer & ~form.P.any(1) & ~form.q.any(1) & ~touched[~plain].any(0)
+    idle[[*form.P_terms.row, *form.P_terms.column, *form.A_terms.column]] = False
+    idle[[*form.decision, *form.threshold, *form.excess]] = False
+    kept_row, kept_column = np.ones(len(A), dtype=bool), np.ones(len(form.q), dtype=bool)
+    for t in np.flatnonzero(idle & touched[limits].any(0)):
+        rows = np.flatnonzero(A[:, t])
+        above = rows[A[rows, t] > 0]
+        below = rows[A[rows, t] < 0]
+        for limit, others in ((above, below), (below, above)):
+            if len(limit) == 1 and limits[limit[0]] and not limits[others].any():
+                b[others] -= A[others, t, None] * (b[limit] / A[limit, t])
+                A[:, t] = 0
+                kept_row[limit] = kept_column[t] = False
+                break
+    return _restricted(replace(form, A=A, b=b), kept_row, kept_column)
 
 
 def drop_empty_rows(form: CanonicalForm) -> CanonicalForm:

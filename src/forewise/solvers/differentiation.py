@@ -150,6 +150,7 @@ def _settled_adjoints(
         ends = PathEnds(
             Points(*_replaced(ends.points, lost, centres.points)),
             Rows(*_replaced(ends.slack, lost, centres.slack)),
+            *_replaced([ends.holds], lost, [centres.holds]),
         )
         adjoint = Points(*_replaced(adjoint, lost, found))
     return ends, adjoint

@@ -59,6 +59,7 @@ def polish_inaccurate(program: ScenarioProgram, arrays: ProgramArrays, path: Pat
         ends = PathEnds(
             Points(*(part[i : i + 1].copy() for part in path.solutions.points)),
             type(path.solutions.slack)(*(part[i : i + 1].copy() for part in path.solutions.slack)),
+            path.solutions.holds[i : i + 1],
         )
         try:
             correction = _corrected(form, _load(form, ends.points))

@@ -17,6 +17,9 @@ Array = np.ndarray
 # bend a Newton step. Absolute, in the scaled program's units: for directions without any cost.
 RELATIVE_RIDGE = 1e-13
 ABSOLUTE_RIDGE = 1e-13
+# A curvature of variables, in units of their weight, for those that have no cost or that only
+# equalities hold. Refinement takes back what it changes.
+PROXIMAL = 1e-9
 # A pivot that is lost to rounding becomes this multiple of its scale, which takes its
 # direction out of the solution.
 _LOST_PIVOT = 1e16

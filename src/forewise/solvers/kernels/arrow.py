@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.algebra import (
+    PROXIMAL,
     add_gram_within,
     add_times,
     add_times_within,
@@ -31,7 +32,6 @@ from forewise.solvers.kernels.algebra import (
 )
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.linking_recourse import (
-    PROXIMAL,
     eliminate_linking,
     put_linking,
     reduce_linking,

@@ -15,7 +15,7 @@ from forewise.solvers.kernels.arrays import ProgramArrays
 from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import allocating, compiled
 from forewise.solvers.kernels.loading import load
-from forewise.solvers.kernels.path import find_centre, solve_context
+from forewise.solvers.kernels.path import find_centre, hold, solve_context
 from forewise.solvers.kernels.points import Points
 from forewise.solvers.kernels.vectors import copy
 from forewise.solvers.kernels.workspace import (
@@ -53,6 +53,7 @@ class PathEnds(NamedTuple):
 
     points: Points
     slack: Rows
+    holds: Array  # (B,) with which points of the central path are held (`path.hold`), or 0
 
 
 def no_points(p: ProgramArrays, n_contexts: int) -> Points:
@@ -72,7 +73,7 @@ def no_ends(p: ProgramArrays, n_contexts: int) -> PathEnds:
     """Room for the ends of that many contexts' paths."""
     M = p.weights.shape[1]
     slack = Rows(np.zeros((n_contexts, p.h.shape[-1])), np.zeros((n_contexts, M, p.r.shape[-1])))
-    return PathEnds(no_points(p, n_contexts), slack)
+    return PathEnds(no_points(p, n_contexts), slack, np.zeros(n_contexts))
 
 
 def follow_paths(
@@ -178,7 +179,7 @@ def _follow_range(
         ended[b], iterations[b] = solve_context(w, s, tolerance, max_iterations, targets[b])
         _unload_end(w, s, b, kept, units.length, units.cost, solutions)
         if targets[b] > 0.0:
-            find_centre(w, s, tolerance, max_iterations, targets[b])
+            centres.holds[b] = find_centre(w, s, tolerance, max_iterations, targets[b])
         _unload_end(w, s, b, kept, units.length, units.cost, centres)
 
 
@@ -209,6 +210,8 @@ def _adjoint_range(
             continue
         kept = np.flatnonzero(p.weights[b] > 0.0)
         s, units = load(p, w, b)
+        if ends.holds[b] > 0.0:
+            hold(w, s, ends.holds[b])
         # In the scaled program slack/λ and the x-part change their units, the rest does not.
         ratio = units.length / units.cost
         copy(vector(w, at.RIGHT + Z, s.n), right.z[b], ratio)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
+from forewise.solvers.kernels.algebra import PROXIMAL
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.scenario_algebra import (
     add_first_stage_columns,
@@ -49,10 +50,6 @@ from forewise.solvers.kernels.workspace import (
 )
 
 Array = np.ndarray
-
-# A curvature of variables, in units of their weight, for those that have no cost or that only
-# equalities hold. Refinement takes back what it changes.
-PROXIMAL = 1e-9
 
 
 @compiled

@@ -17,21 +17,36 @@ from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.measuring import is_dual_ray, is_primal_ray, measure
 from forewise.solvers.kernels.products import inequality_rows
 from forewise.solvers.kernels.stepping import start, take_step
-from forewise.solvers.kernels.vectors import copy, largest
-from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, matrix, vector
+from forewise.solvers.kernels.vectors import add, copy, fill, largest
+from forewise.solvers.kernels.workspace import (
+    NU,
+    NUS,
+    ROWS,
+    Sizes,
+    U,
+    Work,
+    Z,
+    cube,
+    linking_variables,
+    matrix,
+    vector,
+)
 
 # How a path ended.
 CONVERGED = 1
 STALLED = 2
 PRIMAL_RAY = 3  # the variables diverge along a ray of falling cost: unbounded
 DUAL_RAY = 4  # the multipliers diverge along a proof that nothing is feasible
+LOST = 5  # the centre that was looked for is far away, or nowhere
 
 _CENTRED = 1e-11  # residuals and relative deviation of a point that counts as on the path
+_NEARLY_CENTRED = 1e-6  # the same of a point that is as good as there
 _GAP = 1e-3  # tolerance of the relative gap, against that of the residuals
 ACCEPTED_MERIT = 1e-9  # of a stalled path, to be kept without a second try
 _FIRST_SHIFT, _SECOND_SHIFT = 0.03, 1.0  # smallest slack and multiplier at the two starts
 _PATIENCE = 8  # iterations without progress before a context is given up
 _FAR = 1e-6  # μ from which on a context is far from its solution
+_LOST = 1e2  # size of variables from which a centre is not looked for
 _DIVERGING = 1e3  # size of variables or multipliers from which rays are looked for
 
 
@@ -50,33 +65,66 @@ def solve_context(
     start(w, s, _FIRST_SHIFT)
     ended, iterations = follow(w, s, tolerance, max_iterations, 0.0, target)
     if ended == STALLED:
-        first = merit(w, s)
+        first = merit(w, s, 0.0)
         if first > ACCEPTED_MERIT:
             copy_point(w, s, at.POINT, at.SLACK, at.FIRST, at.FIRST_SLACK)
             vector(w, at.FLOOR, 1)[0] = 0.0
             start(w, s, _SECOND_SHIFT)
             ended, more = follow(w, s, tolerance, max_iterations, 0.0, target)
             iterations += more
-            if ended == STALLED and merit(w, s) > first:
+            if ended == STALLED and merit(w, s, 0.0) > first:
                 copy_point(w, s, at.FIRST, at.FIRST_SLACK, at.POINT, at.SLACK)
     return ended, iterations
 
 
 @compiled
-def find_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float) -> None:
-    """Put the point of the central path at `target` into the workspace.
+def find_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float) -> float:
+    """Put the point of the central path at `target` into the workspace; returns how it is held.
 
     Solving comes first, and this goes back: so the solution does not depend on the target.
     """
     copy_point(w, s, at.EARLY, at.EARLY_SLACK, at.POINT, at.SLACK)
+    ended, _ = follow(w, s, tolerance, max_iterations, target, 0.0)
+    if ended == STALLED and merit(w, s, target) > _NEARLY_CENTRED:
+        # The path went by far from its centre, and the way back is along the boundary.
+        start(w, s, _SECOND_SHIFT)
+        ended, _ = follow(w, s, tolerance, max_iterations, target, 0.0)
+    if ended != LOST and merit(w, s, target) <= _NEARLY_CENTRED:
+        return 0.0
+    hold(w, s, target)
+    start(w, s, _SECOND_SHIFT)
     follow(w, s, tolerance, max_iterations, target, 0.0)
+    return target
 
 
 @compiled
-def merit(w: Work, s: Sizes) -> float:
-    """The largest of the residuals and the relative gap."""
+def hold(w: Work, s: Sizes, target: float) -> None:
+    """Add to the costs what keeps a centre from going to infinity.
+
+    Where decisions as large as one likes are optimal, the barrier drives them there.
+    ½ target |x|², weighed as all rows together are, holds them at the distance of the rows.
+    """
+    barrier, weight = vector(w, at.BARRIER, s.rows), vector(w, at.WEIGHT, s.M)
+    total = 0.0
+    for a in range(s.rows):
+        total += barrier[a]
+    P, D = matrix(w, at.P, s.n, s.n), matrix(w, at.D, s.k, s.M)
+    for a in range(s.n):
+        P[a, a] += target * total
+    for v in range(s.k):
+        for m in range(s.M):
+            D[v, m] += target * total * weight[m]
+    linking, link_D = linking_variables(w, s), cube(w, at.LINK_D, s.links, s.links, s.M)
+    for a in range(s.links):
+        add(link_D[a, a], D[linking[a]], 1.0)
+        fill(D[linking[a]], 0.0)
+
+
+@compiled
+def merit(w: Work, s: Sizes, target: float) -> float:
+    """The largest of the residuals and the relative gap, or deviation from the centre."""
     inequality_rows(w, s, at.POINT, at.AX)
-    now = measure(w, s, 0.0)
+    now = measure(w, s, target)
     return max(max(now.primal, now.dual), now.gap)
 
 
@@ -108,6 +156,8 @@ def follow(
             return DUAL_RAY, iteration
         if now.size > _DIVERGING and is_primal_ray(w, s):
             return PRIMAL_RAY, iteration
+        if target > 0.0 and now.size > _LOST:
+            return LOST, iteration
         if now.mu <= 2.0 * early:
             copy_point(w, s, at.POINT, at.SLACK, at.EARLY, at.EARLY_SLACK)
             early = 0.0

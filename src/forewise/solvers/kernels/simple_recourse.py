@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from forewise.solvers.kernels import workspace as at
-from forewise.solvers.kernels.algebra import ABSOLUTE_RIDGE
+from forewise.solvers.kernels.algebra import ABSOLUTE_RIDGE, PROXIMAL
 from forewise.solvers.kernels.compiling import compiled
 from forewise.solvers.kernels.vectors import copy, fill
 from forewise.solvers.kernels.workspace import (
@@ -18,10 +18,12 @@ from forewise.solvers.kernels.workspace import (
     Sizes,
     U,
     Work,
+    is_linking,
     is_shared,
     matrix,
     own_variables,
     scenario_rows,
+    vector,
 )
 
 Array = np.ndarray
@@ -35,9 +37,11 @@ def eliminate_simple(w: Work, s: Sizes) -> None:
     coefficient = matrix(w, at.W, s.r, s.M)
     kappa, coupling = matrix(w, at.KAPPA, s.r, s.M), matrix(w, at.COUPLING, s.r, s.M)
     curvature = matrix(w, at.D, s.k, s.M)
+    # Steps with simple recourse alone are not refined but near the end: they cannot afford it.
+    weight, proximal = vector(w, at.WEIGHT, s.M), PROXIMAL if is_linking(s) else 0.0
     for v in range(s.k):
         for m in range(s.M):
-            H[v, m] = curvature[v, m] + ABSOLUTE_RIDGE
+            H[v, m] = curvature[v, m] + (proximal * weight[m] + ABSOLUTE_RIDGE)
     for a in range(s.r):
         v = own[a]
         if v >= 0 and not is_shared(w, s, a):

@@ -81,7 +81,7 @@ class Work(NamedTuple):
 
 def make_work(p: ProgramArrays) -> Work:
     """Scratch memory for the contexts of one batch, one at a time."""
-    parts = (*structure(p), _spans(p.G), _spans(p.P))
+    parts = (*structure(p), _spans(p.G), _spans(p.P, diagonal=True))
     shared_T = p.T.shape[1] == 1
     M, k, n, links = p.weights.shape[1], p.d.shape[-1], p.q.shape[-1], len(parts[1])
     g, e, t, r, s = (x.shape[-1] for x in (p.h, p.e, p.T[..., 0], p.r, p.s))
@@ -132,9 +132,14 @@ def _slot_starts(sizes: Sizes, n_entries: int, shared_T: bool) -> tuple[int, ...
     return tuple(accumulate((_LINE * count for count in lines), initial=0))
 
 
-def _spans(block: Array) -> Array:
-    """The columns outside which each row of ``(B | 1, rows, columns)`` is zero in all contexts."""
+def _spans(block: Array, *, diagonal: bool = False) -> Array:
+    """The columns outside which each row of ``(B | 1, rows, columns)`` is zero in all contexts.
+
+    With `diagonal` its place there counts, too: something may be added to it later.
+    """
     pattern = (block != 0).any(0)
+    if diagonal:
+        np.fill_diagonal(pattern, True)
     first, last = pattern.argmax(1), pattern.shape[1] - pattern[:, ::-1].argmax(1)
     return np.stack([first, np.where(pattern.any(1), last, first)], axis=1).astype(np.int64)
 
