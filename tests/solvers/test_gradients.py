@@ -143,7 +143,7 @@ def worst_error(program, solver, value, values_of_batch, skip="c") -> float:
 def test_quadratic_programs_in_every_input(recourse, capsys):
     """Decision, recourse and multipliers all carry gradients to every block."""
     rng = np.random.default_rng(10)
-    solver = fw.InteriorPoint()
+    solver = fw.InteriorPoint(tolerance=1e-11)  # differences see the last digits
     worst = 0.0
     for _ in range(200):
         program = well_posed(rng, linear=False, recourse=recourse)
@@ -317,7 +317,7 @@ def test_gradients_where_decisions_as_large_as_one_likes_are_optimal():
         problem = fw.Portfolio([0.9, 1.0, 1.1, 1.2], 10.0 * unit)
         leaf = values.clone().requires_grad_()
         solution = fw.solve(problem, fw.Scenarios(leaf), fw.InteriorPoint())
-        assert float(solution.objective.abs().max()) <= 1e-6 * unit
+        assert float(solution.objective.detach().abs().max()) <= 1e-6 * unit
         (solution.decision / unit).square().sum().backward()
         gradients.append(leaf.grad)
         program = problem.program(fw.Scenarios(values))

@@ -37,7 +37,6 @@ CONVERGED = 1
 STALLED = 2
 PRIMAL_RAY = 3  # the variables diverge along a ray of falling cost: unbounded
 DUAL_RAY = 4  # the multipliers diverge along a proof that nothing is feasible
-LOST = 5  # the centre that was looked for is far away, or nowhere
 
 _CENTRED = 1e-11  # residuals and relative deviation of a point that counts as on the path
 _NEARLY_CENTRED = 1e-6  # the same of a point that is as good as there
@@ -84,17 +83,23 @@ def find_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target
     Solving comes first, and this goes back: so the solution does not depend on the target.
     """
     copy_point(w, s, at.EARLY, at.EARLY_SLACK, at.POINT, at.SLACK)
-    ended, _ = follow(w, s, tolerance, max_iterations, target, 0.0)
-    if ended == STALLED and merit(w, s, target) > _NEARLY_CENTRED:
-        # The path went by far from its centre, and the way back is along the boundary.
-        start(w, s, _SECOND_SHIFT)
-        ended, _ = follow(w, s, tolerance, max_iterations, target, 0.0)
-    if ended != LOST and merit(w, s, target) <= _NEARLY_CENTRED:
+    if reach_centre(w, s, tolerance, max_iterations, target):
+        return 0.0
+    # The path went by far from its centre, and the way back was along the boundary.
+    start(w, s, _SECOND_SHIFT)
+    if reach_centre(w, s, tolerance, max_iterations, target):
         return 0.0
     hold(w, s, target)
     start(w, s, _SECOND_SHIFT)
     follow(w, s, tolerance, max_iterations, target, 0.0)
     return target
+
+
+@compiled
+def reach_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float) -> bool:
+    """Go from the workspace's point to the centre at `target`; returns whether it is there."""
+    ended, _ = follow(w, s, tolerance, max_iterations, target, 0.0)
+    return ended == CONVERGED or merit(w, s, target) <= _NEARLY_CENTRED
 
 
 @compiled
@@ -157,7 +162,7 @@ def follow(
         if now.size > _DIVERGING and is_primal_ray(w, s):
             return PRIMAL_RAY, iteration
         if target > 0.0 and now.size > _LOST:
-            return LOST, iteration
+            return STALLED, iteration
         if now.mu <= 2.0 * early:
             copy_point(w, s, at.POINT, at.SLACK, at.EARLY, at.EARLY_SLACK)
             early = 0.0

@@ -8,7 +8,7 @@ from forewise.solvers.kernels import workspace as at
 from forewise.solvers.kernels.arrow import factor, refine, solve
 from forewise.solvers.kernels.compiling import compiled, view
 from forewise.solvers.kernels.measuring import Progress
-from forewise.solvers.kernels.vectors import TINY, add, copy
+from forewise.solvers.kernels.vectors import TINY, add, copy, fill
 from forewise.solvers.kernels.workspace import NU, NUS, ROWS, Sizes, U, Work, Z, is_linking, vector
 
 Array = np.ndarray
@@ -76,6 +76,9 @@ def correct(w: Work, s: Sizes, mu: float, centring: float, aim: float, second_or
     rows, corrected = vector(w, at.RIGHT + ROWS, s.rows), vector(w, at.CORRECTED + ROWS, s.rows)
     change, dual_change = vector(w, at.CHANGE, s.rows), vector(w, at.STEP + ROWS, s.rows)
     barrier = vector(w, at.BARRIER, s.rows)
+    if second_order == 0.0:
+        fill(change, 0.0)  # a step that went to infinity may have left anything there
+        fill(dual_change, 0.0)
     for a in range(s.rows):
         product = second_order * change[a] * dual_change[a] - target * barrier[a]
         residual = slack[a] - rows[a]
