@@ -199,18 +199,18 @@ def test_a_decision_that_meets_the_outcome_but_for_rounding_has_a_cost():
 
 
 def test_a_decision_in_single_precision_misses_its_rows_by_more_and_has_a_cost():
-    """|z₂ − z₁| ≤ 0.35 has a variable of its own, which rounding of z must not make impossible."""
+    """Σ|z₂ − z₁| ≤ 1.75 has variables of its own, which rounding of z must not make impossible."""
     schedule, load = cp.Variable(6, nonneg=True), cp.Parameter(6)
     battery = cp.Variable(6)
     missing = load - schedule - battery
-    rows = [cp.abs(cp.diff(schedule)) <= 0.35, cp.abs(battery) <= 0.3, cp.cumsum(battery) <= 0.5]
+    rows = [cp.norm1(cp.diff(schedule)) <= 1.75, cp.abs(battery) <= 0.3, cp.cumsum(battery) <= 0.5]
     problem = fw.CvxpyProblem(
         cp.Minimize(cp.sum_squares(missing)), rows, decision=schedule, outcome=load
     )
-    steep = 5 + torch.arange(6, dtype=torch.float64) * 0.35 + 0.1 * torch.arange(8)[:, None]
+    steep = 5 + torch.arange(6, dtype=torch.float64) % 2 * 0.35 + 0.1 * torch.arange(8)[:, None]
     outcome = torch.full((8, 6), 8.0, dtype=torch.float64)
     single = steep.float()
-    assert float(single.double().diff(dim=1).max()) > 0.35 + 3e-7
+    assert float(single.double().diff(dim=1).abs().sum(1).max()) > 1.75 + 3e-7
     torch.testing.assert_close(
         problem.cost(single, outcome), problem.cost(steep, outcome), rtol=1e-4, atol=0
     )
@@ -387,3 +387,40 @@ def test_a_solution_has_the_users_decisions_and_its_other_variables_aside():
         assert torch.equal(solution.first_stage[:, :2], solution.decision)
         assert torch.equal(solution.first_stage[:, 2:], solution.companions)
     assert fw.solve(fw.Newsvendor(1.0, 2.0), scenarios).companions is None
+
+
+def limits(written):
+    """A plan near the outcome, changed by little from one step to the next, within limits."""
+    z, y = cp.Variable(N, name="z"), cp.Parameter(N, name="y")
+    help_, step = cp.Variable(N), cp.diff(z)
+    if written == "atoms":
+        rows = [cp.abs(step) <= 0.5, cp.norm_inf(help_) <= 0.3, cp.maximum(z, help_) <= y + 2]
+        rows += [cp.minimum(z, 5.0) >= 1]
+    else:
+        rows = [step <= 0.5, -step <= 0.5, help_ <= 0.3, -help_ <= 0.3, z <= y + 2, help_ <= y + 2]
+        rows += [z >= 1]
+    cost = cp.sum_squares(y - z - help_) + 0.1 * cp.sum(z)
+    return fw.CvxpyProblem(cp.Minimize(cost), rows, decision=z, outcome=y)
+
+
+def test_limits_of_absolute_values_and_maxima_cost_no_variables():
+    """They become the rows that one would write by hand, also where a limit is uncertain."""
+    scenarios = fw.Scenarios(rng(6).uniform(0.5, 6, (3, 5, N)))
+    atoms, by_hand = limits("atoms"), limits("by hand")
+    ours, theirs = atoms.program(scenarios), by_hand.program(scenarios)
+    assert (ours.n_decisions, ours.n_recourse) == (theirs.n_decisions, theirs.n_recourse)
+    assert ours.h.shape == theirs.h.shape
+    assert ours.r.shape == theirs.r.shape
+    one, other = fw.solve(atoms, scenarios), fw.solve(by_hand, scenarios)
+    true = fw.solve(by_hand, scenarios, fw.ReferenceSolver())
+    assert torch.allclose(one.objective, true.objective, rtol=1e-7)
+    assert torch.allclose(other.objective, true.objective, rtol=1e-7)
+    assert torch.allclose(one.decision, true.decision, atol=1e-4)
+
+
+def test_limits_that_nothing_can_meet_are_still_infeasible():
+    z, y = cp.Variable(2, name="z"), cp.Parameter(2, name="y")
+    rows = [cp.abs(z) <= -1.0]
+    problem = fw.CvxpyProblem(cp.Minimize(cp.sum_squares(z - y)), rows, decision=z, outcome=y)
+    solution = fw.solve(problem, fw.Scenarios(torch.rand(1, 3, 2).double()), on_failure="return")
+    assert solution.status[0] is fw.Status.INFEASIBLE

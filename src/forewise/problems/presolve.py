@@ -119,9 +119,12 @@ def substitute_limits(form: CanonicalForm) -> CanonicalForm:
         above = rows[A[rows, t] > 0]
         below = rows[A[rows, t] < 0]
         for limit, others in ((above, below), (below, above)):
-            if len(limit) == 1 and limits[limit[0]] and not limits[others].any():
-                b[others] -= A[others, t, None] * (b[limit] / A[limit, t])
-                A[:, t] = 0
+            if len(limit) != 1 or not limits[limit[0]]:
+                continue
+            left = b[others] - A[others, t, None] * (b[limit] / A[limit, t])
+            between = left[limits[others]]  # two limits of t itself, which must leave it room
+            if not between[:, :-1].any() and (between[:, -1] >= 0).all():
+                b[others], A[:, t] = left, 0
                 kept_row[limit] = kept_column[t] = False
                 break
     return _restricted(replace(form, A=A, b=b), kept_row, kept_column)
