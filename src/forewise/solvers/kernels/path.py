@@ -37,6 +37,7 @@ CONVERGED = 1
 STALLED = 2
 PRIMAL_RAY = 3  # the variables diverge along a ray of falling cost: unbounded
 DUAL_RAY = 4  # the multipliers diverge along a proof that nothing is feasible
+LOST = 5  # the centre that was looked for is far away, or nowhere
 
 _CENTRED = 1e-11  # residuals and relative deviation of a point that counts as on the path
 _NEARLY_CENTRED = 1e-6  # the same of a point that is as good as there
@@ -45,7 +46,7 @@ ACCEPTED_MERIT = 1e-9  # of a stalled path, to be kept without a second try
 _FIRST_SHIFT, _SECOND_SHIFT = 0.03, 1.0  # smallest slack and multiplier at the two starts
 _PATIENCE = 8  # iterations without progress before a context is given up
 _FAR = 1e-6  # μ from which on a context is far from its solution
-_LOST = 1e2  # size of variables from which a centre is not looked for
+_FAR_AWAY = 1e2  # size of variables from which a centre is not looked for
 _DIVERGING = 1e3  # size of variables or multipliers from which rays are looked for
 
 
@@ -83,23 +84,28 @@ def find_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target
     Solving comes first, and this goes back: so the solution does not depend on the target.
     """
     copy_point(w, s, at.EARLY, at.EARLY_SLACK, at.POINT, at.SLACK)
-    if reach_centre(w, s, tolerance, max_iterations, target):
-        return 0.0
-    # The path went by far from its centre, and the way back was along the boundary.
-    start(w, s, _SECOND_SHIFT)
-    if reach_centre(w, s, tolerance, max_iterations, target):
+    ended = seek_centre(w, s, tolerance, max_iterations, target)
+    if ended == STALLED:
+        # The path went by far from its centre, and the way back was along the boundary.
+        start(w, s, _SECOND_SHIFT)
+        ended = seek_centre(w, s, tolerance, max_iterations, target)
+    if ended == CONVERGED:
         return 0.0
     hold(w, s, target)
-    start(w, s, _SECOND_SHIFT)
-    follow(w, s, tolerance, max_iterations, target, 0.0)
+    copy_point(w, s, at.EARLY, at.EARLY_SLACK, at.POINT, at.SLACK)
+    if seek_centre(w, s, tolerance, max_iterations, target) != CONVERGED:
+        start(w, s, _SECOND_SHIFT)
+        seek_centre(w, s, tolerance, max_iterations, target)
     return target
 
 
 @compiled
-def reach_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float) -> bool:
-    """Go from the workspace's point to the centre at `target`; returns whether it is there."""
+def seek_centre(w: Work, s: Sizes, tolerance: float, max_iterations: int, target: float) -> int:
+    """Go from the workspace's point to the centre at `target`; returns how that ended."""
     ended, _ = follow(w, s, tolerance, max_iterations, target, 0.0)
-    return ended == CONVERGED or merit(w, s, target) <= _NEARLY_CENTRED
+    if ended == STALLED and merit(w, s, target) <= _NEARLY_CENTRED:
+        return CONVERGED
+    return ended
 
 
 @compiled
@@ -161,8 +167,8 @@ def follow(
             return DUAL_RAY, iteration
         if now.size > _DIVERGING and is_primal_ray(w, s):
             return PRIMAL_RAY, iteration
-        if target > 0.0 and now.size > _LOST:
-            return STALLED, iteration
+        if target > 0.0 and _FAR_AWAY < now.size < np.inf:
+            return LOST, iteration
         if now.mu <= 2.0 * early:
             copy_point(w, s, at.POINT, at.SLACK, at.EARLY, at.EARLY_SLACK)
             early = 0.0
