@@ -25,6 +25,8 @@ _RECENTRING = 0.8  # what recentring leaves of μ and the residuals
 # nearly that of an active row, in units of the row, and from then on.
 _NEARLY_ACTIVE = 1e-8
 _SIMPLE_REFINEMENTS, _LINKING_REFINEMENTS = (0, 1), (1, 3)
+# Linking recourse may need so many more, until a correction is as small as this beside the step.
+_MORE_REFINEMENTS, _REFINED = 5, 1e-8
 
 
 @compiled
@@ -88,12 +90,24 @@ def correct(w: Work, s: Sizes, mu: float, centring: float, aim: float, second_or
 
 
 @compiled
+def refine_step(w: Work, s: Sizes, near: bool) -> None:
+    """Refine the corrector's direction as often as it needs."""
+    far, close = _LINKING_REFINEMENTS if is_linking(s) else _SIMPLE_REFINEMENTS
+    left = 0.0
+    for _ in range(close if near else far):
+        left = refine(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
+    if near and is_linking(s):
+        for _ in range(_MORE_REFINEMENTS):
+            if left <= _REFINED:
+                break
+            left = refine(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
+
+
+@compiled
 def corrector_steps(w: Work, s: Sizes, mu: float, linear: bool, near: bool) -> tuple[float, float]:
     """Solve for the corrector's direction; returns how far variables and multipliers may go."""
     solve(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
-    far, close = _LINKING_REFINEMENTS if is_linking(s) else _SIMPLE_REFINEMENTS
-    for _ in range(close if near else far):
-        refine(w, s, at.CORRECTED, at.CORRECTED + ROWS, at.STEP, at.STEP_AX)
+    refine_step(w, s, near)
     change = vector(w, at.CHANGE, s.rows)
     add(change, vector(w, at.STEP_AX, s.rows), -1.0)
     longest = _LINEAR_FRACTION if linear else _NEAR_FRACTION
