@@ -112,11 +112,16 @@ def report_real(
         "docs/does_it_pay.md"
     ),
     remarks: Annotated[
-        Path | None, typer.Option(help="A Markdown file that becomes the last section.")
+        Path | None,
+        typer.Option(
+            help="A Markdown file that becomes the last section; by default remarks.md beside the "
+            "rows, if there is one."
+        ),
     ] = None,
 ) -> None:
     """Make the page "Does it pay?" from the rows of real cases."""
-    write_pay_page(output, page, remarks=remarks)
+    beside = output / "remarks.md"
+    write_pay_page(output, page, remarks=remarks or (beside if beside.exists() else None))
     Console().print(f"The page is [bold]{page}[/]", highlight=False)
 
 
