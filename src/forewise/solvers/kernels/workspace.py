@@ -115,13 +115,7 @@ def _slot_starts(sizes: Sizes, n_entries: int, shared_T: bool) -> tuple[int, ...
     shapes |= {
         **{P: (n, n), G: (g, n), E: (e, n), Q: (n,), COST: (k, M), EQUAL: (e,), EQUALS: (s, M)},
         **{T: (t, n, 1 if shared_T else M), F: (s, n, M), V: (s, links, M), WEIGHT: (M,)},
-        **{
-            D: (k, M),
-            W: (r, M),
-            LINK_D: (links, links, M),
-            LINK_W: (n_entries, M),
-            LINK_U: (links, M),
-        },
+        **{D: (k, M), W: (r, M), LINK_W: (n_entries, M), LINK_U: (links, M)},
         **{L: (n, n), SCALE: (max(n, e),), BRIDGE_E: (n, e), N_E: (e, e)},
         **{H: (k, M), KAPPA: (r, M), COUPLING: (r, M), SHARED: (r, M)},
         **dict.fromkeys((LINK_D, LINK_H), (links, links, M)),
