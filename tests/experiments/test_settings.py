@@ -102,7 +102,7 @@ def test_the_hash_is_of_what_matters(tmp_path):
         ('kind = "neighbor"', 'kind = "neighbour"', r"predictor: kind must be one of"),
         ("n_neighbors", "n_neighbours", r"n_neighbours is not a setting .* mean n_neighbors\?"),
         ('kind = "neighbor", n_neighbors = 5', 'kind = "ensemble", member = { kind = "forest" }',
-         r"predictor.member: kind must be one of gaussian, point"),
+         r"predictor.member: kind must be one of bayesian, gaussian, mixture, point"),
         ('kind = "neighbor", n_neighbors = 5',
          'kind = "ensemble", member = { kind = "gaussian", n_factor = 1 }',
          r"predictor.member: n_factor is not a setting .* mean n_factors\?"),

@@ -25,6 +25,11 @@ PREDICTORS = [
     fw.PointPredictor((8,), training=fw.Training(epochs=2, schedule=fw.ExponentialSchedule())),
     fw.GaussianPredictor((8,), n_factors=1, training=BRIEF, random_state=0),
     fw.EnsemblePredictor(fw.PointPredictor((8,), training=BRIEF), 3, random_state=0),
+    fw.EnsemblePredictor(
+        fw.BayesianPredictor((8,), 2, encoding=fw.PeriodicEncoding(2), training=BRIEF),
+        2,
+        random_state=0,
+    ),
     fw.EmpiricalPredictor(),
     fw.NeighborPredictor(),
     fw.ForestPredictor(n_trees=5),

@@ -19,7 +19,9 @@ PREDICTORS = [
     fw.PointPredictor((8,), training=BRIEF, random_state=0),
     fw.GaussianPredictor((8,), training=BRIEF, random_state=0),
     fw.GaussianPredictor((8,), n_factors=2, training=BRIEF, random_state=0),
+    fw.GaussianPredictor((8,), encoding=fw.PeriodicEncoding(3), training=BRIEF, random_state=0),
     fw.EnsemblePredictor(fw.GaussianPredictor((8,), training=BRIEF), 3, random_state=0),
+    fw.EnsemblePredictor(fw.BayesianPredictor((8,), 2, training=BRIEF), 3, random_state=0),
     fw.EmpiricalPredictor(),
     fw.NeighborPredictor(),
     fw.ForestPredictor(n_trees=10),
@@ -126,7 +128,9 @@ def test_one_row_and_constant_outcomes(predictor):
         (fw.BayesianPredictor(training=3), "training must be a forewise.Training"),
         (fw.MixturePredictor(n_components=0), "n_components must be"),
         (fw.EnsemblePredictor(n_members=0), "n_members must be"),
-        (fw.EnsemblePredictor(fw.BayesianPredictor()), "member must be a GaussianPredictor"),
+        (fw.EnsemblePredictor(fw.EnsemblePredictor()), "member must be one network"),
+        (fw.EnsemblePredictor(fw.ForestPredictor()), "member must be one network"),
+        (fw.PointPredictor(encoding="waves"), "encoding must be an Encoding"),
     ],
 )
 def test_bad_settings_are_told_at_fit(predictor, told):

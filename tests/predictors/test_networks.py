@@ -267,7 +267,7 @@ def test_without_extrapolation_contexts_are_held_at_the_edge_of_what_was_seen(en
 
     def forecast(extrapolate):
         brief = fw.Training(epochs=60, learning_rate=0.05, validation_share=0.0)
-        one = fw.PointPredictor((), extrapolate, brief, random_state=0)
+        one = fw.PointPredictor((), extrapolate, training=brief, random_state=0)
         predictor = fw.EnsemblePredictor(one, 2, random_state=0) if ensemble else one
         predictor.fit(X, y)
         contexts = [X.min(0), X.min(0) - 4, X.max(0), X.max(0) + np.array([0, 4]), X[0]]
@@ -283,7 +283,8 @@ def test_without_extrapolation_contexts_are_held_at_the_edge_of_what_was_seen(en
 
 def test_point_head_gives_each_member_once():
     layout = Layout((1, 2))
-    network = Network(layout, EnsembleWeights(layout, 3, generator()), PointHead(2))
+    members = (FixedWeights(layout, generator()) for _ in range(3))
+    network = Network(layout, EnsembleWeights(members), PointHead(2))
     values, _ = network.scenarios(torch.zeros(4, 1), 64, generator())
     assert values.shape == (4, 3, 2)
     network = Network(layout, FixedWeights(layout, generator()), PointHead(2))
@@ -316,3 +317,34 @@ def test_training_noise_is_stratified_within_a_context_and_independent_between()
 @pytest.mark.parametrize("count", [1, 2, 3, 17])
 def test_any_number_of_draws(count):
     assert normal_draws(count, 2, np.random.default_rng(0)).shape == (count, 2)
+
+
+def test_an_ensembles_draws_are_shared_out_among_its_members():
+    layout = Layout((1, 2))
+    members = [GaussianWeights(layout, 1.0, 1e-9, generator()) for _ in range(3)]
+    for place, member in enumerate(members):
+        torch.nn.init.constant_(member.mean, place)
+    draws = EnsembleWeights(members).draw(8, generator())[:, 0].round()
+    assert draws.tolist() == [0, 0, 1, 1, 1, 2, 2, 2]
+    assert len(EnsembleWeights(members).draw(1, generator())) == 1
+
+
+def test_an_ensembles_divergence_is_its_members_mean():
+    layout = Layout((1, 2))
+    members = [GaussianWeights(layout, std, 0.3, generator()) for std in (0.5, 1.0, 2.0)]
+    torch.testing.assert_close(
+        EnsembleWeights(members).divergence(),
+        torch.stack([member.divergence() for member in members]).mean(),
+    )
+
+
+def test_an_ensemble_of_bayesian_networks_doubts_more_than_one_where_there_are_no_data():
+    random = np.random.default_rng(0)
+    X = random.uniform(-1, 1, (200, 1))
+    y = np.sin(3 * X) + 0.1 * random.normal(size=(200, 1))
+    brief = fw.Training(epochs=60, learning_rate=5e-3)
+    one = fw.BayesianPredictor((32, 32), 2, training=brief, random_state=0)
+    far = np.array([[-3.0], [3.0]])
+    alone = one.fit(X, y).epistemic_aleatoric(far)[0].mean()
+    together = fw.EnsemblePredictor(one, 4, random_state=0).fit(X, y).epistemic_aleatoric(far)[0]
+    assert together.mean() > 2 * alone

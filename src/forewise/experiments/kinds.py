@@ -1,8 +1,7 @@
 """The words of the settings files, and what each stands for.
 
-To add a data set, a problem, a predictor or a schedule to what settings files can name, add a
-line to its table. May import: datasets, predictors, problems,
-solvers.
+To add a data set, a problem, a predictor, a schedule or an encoding to what settings files can
+name, add a line to its table. May import: datasets, predictors, problems, solvers.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from forewise.predictors import (
     BoostingPredictor,
     CosineSchedule,
     EmpiricalPredictor,
+    Encoding,
     EnsemblePredictor,
     ExponentialSchedule,
     ForestPredictor,
@@ -35,6 +35,7 @@ from forewise.predictors import (
     GroupedPredictor,
     MixturePredictor,
     NeighborPredictor,
+    PeriodicEncoding,
     PointPredictor,
     Predictor,
     QuantileBoostingPredictor,
@@ -81,6 +82,8 @@ SCHEDULES: dict[str, type[Schedule]] = {
     "cosine": CosineSchedule,
     "exponential": ExponentialSchedule,
 }
+
+ENCODINGS: dict[str, type[Encoding]] = {"periodic": PeriodicEncoding}
 
 
 def _synthetic(

@@ -22,7 +22,14 @@ from forewise.experiments.baselines import (
     ScenarioRule,
 )
 from forewise.experiments.divergence import paper_kl_weight
-from forewise.experiments.kinds import FORESIGHT, LEARNERS, NETWORKS, PREDICTORS, SCHEDULES
+from forewise.experiments.kinds import (
+    ENCODINGS,
+    FORESIGHT,
+    LEARNERS,
+    NETWORKS,
+    PREDICTORS,
+    SCHEDULES,
+)
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import cost_of_ignoring_context
 from forewise.policy import Policy, ScenarioPolicy
@@ -185,24 +192,28 @@ def _decided_by(solver: Solver, policy: Policy) -> Policy:
 
 
 def _predictor(method: Method, task: Task) -> Predictor:
-    settings = dict(method.predictor)
+    predictor = _made(method.predictor, method, task)
+    if "random_state" in _arguments(type(predictor)):
+        predictor.set_params(random_state=task.seed)
+    return predictor
+
+
+def _made(table: Mapping[str, Any], method: Method, task: Task) -> Predictor:
+    """The predictor of a table, and those inside it."""
+    settings = dict(table)
     kind = settings.pop("kind")
     if kind == "ensemble":
-        member = dict(settings.get("member", {"kind": "gaussian"}))
-        settings["member"] = PREDICTORS[member.pop("kind")](
-            hidden_sizes=method.hidden_sizes, training=_kept(method), **member
-        )
+        settings["member"] = _made(settings.get("member", {"kind": "gaussian"}), method, task)
     elif kind in NETWORKS:
         settings |= {"hidden_sizes": method.hidden_sizes, "training": _kept(method)}
     if kind in ("bayesian", "mixture"):
         settings.setdefault("n_scenarios", task.m_train)
         if isinstance(settings.get("kl_weight"), Mapping):
             settings["kl_weight"] = _translated(settings["kl_weight"]["paper"], method, task)
+    if "encoding" in settings:
+        settings["encoding"] = _chosen(settings["encoding"], "predictor.encoding", ENCODINGS)
     if "regressor" in settings:
-        regressor = dict(settings["regressor"])
-        settings["regressor"] = PREDICTORS[regressor.pop("kind")](**regressor)
-    if "random_state" in _arguments(PREDICTORS[kind]):
-        settings["random_state"] = task.seed
+        settings["regressor"] = _made(settings["regressor"], method, task)
     return PREDICTORS[kind](**settings)
 
 
@@ -235,12 +246,15 @@ def _training(*tables: Mapping[str, Any]) -> Training:
     known = {field.name for field in fields(Training)} - {"progress", "checkpoint"}
     _require_keys(table, known, "training")
     if "schedule" in table:
-        settings = dict(table["schedule"])
-        schedule = SCHEDULES[_kind(settings, "training.schedule", SCHEDULES)]
-        _require_keys(settings, {"kind", *_arguments(schedule)}, "training.schedule")
-        del settings["kind"]
-        table["schedule"] = schedule(**settings)
+        table["schedule"] = _chosen(table["schedule"], "training.schedule", SCHEDULES)
     return Training(**table)
+
+
+def _chosen(table: Mapping[str, Any], where: str, known: Mapping[str, type]) -> Any:
+    """The object of a table: a `kind`, and that class's settings."""
+    chosen = known[_kind(table, where, known)]
+    _require_keys(table, {"kind", *_arguments(chosen)}, where)
+    return chosen(**{key: value for key, value in table.items() if key != "kind"})
 
 
 def _check_predictor(table: Mapping[str, Any], where: str) -> None:
@@ -249,8 +263,10 @@ def _check_predictor(table: Mapping[str, Any], where: str) -> None:
     own = _FROM_THE_GRID - {"n_scenarios"} | {"hidden_sizes"}
     known = {"kind", *_arguments(PREDICTORS[kind])} - own
     _require_keys(table, known, where)
+    if "encoding" in table:
+        _chosen(table["encoding"], f"{where}.encoding", ENCODINGS)
     if kind == "ensemble" and "member" in table:
-        _kind(table["member"], f"{where}.member", ("gaussian", "point"))
+        _kind(table["member"], f"{where}.member", sorted(NETWORKS - {"ensemble"}))
         _check_predictor(table["member"], f"{where}.member")
     if "regressor" in table:
         _kind(table["regressor"], f"{where}.regressor", ("boosting",))

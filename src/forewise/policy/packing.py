@@ -60,6 +60,7 @@ _CLASSES: dict[str, type] = {
         predictors.Training,
         predictors.CosineSchedule,
         predictors.ExponentialSchedule,
+        predictors.PeriodicEncoding,
     )
 }
 

@@ -1,14 +1,16 @@
 """WHAT may happen: predictors, from contexts to scenarios. They know no problem and no solver.
 
 `base` is the contract. Networks (`bayesian`, `point`, `ensemble`) are put together from weights,
-heads and the one `training` loop; `empirical`, `grouped`, `neighbor`, `forest`, `boosting`,
-`residual` and `gaussian_process` are the baselines that practitioners trust.
+heads and the one `training` loop, and may see contexts through `encodings`; `empirical`, `grouped`,
+`neighbor`, `forest`, `boosting`, `residual` and `gaussian_process` are the baselines that
+practitioners trust.
 """
 
 from forewise.predictors.base import Predictor
 from forewise.predictors.bayesian import BayesianPredictor, MixturePredictor
 from forewise.predictors.boosting import BoostingPredictor, QuantileBoostingPredictor
 from forewise.predictors.empirical import EmpiricalPredictor
+from forewise.predictors.encodings import Encoding, PeriodicEncoding
 from forewise.predictors.ensemble import EnsemblePredictor
 from forewise.predictors.forest import ForestPredictor
 from forewise.predictors.gaussian_process import GaussianProcessPredictor
@@ -25,6 +27,7 @@ __all__ = [
     "BoostingPredictor",
     "CosineSchedule",
     "EmpiricalPredictor",
+    "Encoding",
     "EnsemblePredictor",
     "ExponentialSchedule",
     "ForestPredictor",
@@ -34,6 +37,7 @@ __all__ = [
     "MixturePredictor",
     "NeighborPredictor",
     "NetworkPredictor",
+    "PeriodicEncoding",
     "PointPredictor",
     "Predictor",
     "QuantileBoostingPredictor",

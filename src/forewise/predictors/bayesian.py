@@ -6,7 +6,6 @@ May import: exceptions, its siblings below.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import check_n_scenarios
+from forewise.predictors.encodings import Encoding
 from forewise.predictors.heads import NOISE_BOUNDS, Head, MixtureHead, gaussian_head
-from forewise.predictors.network import Network
 from forewise.predictors.networked import NetworkPredictor
 from forewise.predictors.parameter_checks import require_count, require_positive
 from forewise.predictors.training import Training
-from forewise.predictors.weights import GaussianWeights, Layout
+from forewise.predictors.weights import GaussianWeights, Layout, Weights
 
 
 class _BayesianNetworkPredictor(NetworkPredictor):
@@ -29,10 +28,6 @@ class _BayesianNetworkPredictor(NetworkPredictor):
     kl_weight: float
     prior_std: float
     initial_std: float
-
-    @abstractmethod
-    def _head(self, n_outcomes: int) -> Head:
-        """What the outputs mean."""
 
     @property
     def divergence_share(self) -> float:
@@ -64,11 +59,8 @@ class _BayesianNetworkPredictor(NetworkPredictor):
         means, variances = self._moments(X, n_draws)
         return means.var(0), variances.mean(0)
 
-    def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
-        head = self._head(n_outcomes)
-        layout = Layout((n_features, *self.hidden_sizes, head.width))
-        weights = GaussianWeights(layout, self.prior_std, self.initial_std, generator)
-        return Network(layout, weights, head)
+    def _weights(self, layout: Layout, generator: torch.Generator) -> Weights:
+        return GaussianWeights(layout, self.prior_std, self.initial_std, generator)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -112,6 +104,9 @@ class BayesianPredictor(_BayesianNetworkPredictor):
     extrapolate : bool
         Whether contexts beyond those of training are taken as they are. False holds each input
         at the edge of what was seen: prefer it where inputs drift, as prices do over years.
+    encoding : Encoding, optional
+        What the network sees of each column beside the column itself, such as `PeriodicEncoding()`
+        for outcomes that go up and down several times over the range of a column.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -126,6 +121,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         noise_bounds: tuple[float, float] = NOISE_BOUNDS,
         n_factors: int = 0,
         extrapolate: bool = True,
+        encoding: Encoding | None = None,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -137,6 +133,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         self.noise_bounds = noise_bounds
         self.n_factors = n_factors
         self.extrapolate = extrapolate
+        self.encoding = encoding
         self.training = training
         self.random_state = random_state
 
@@ -172,7 +169,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         Widths of the hidden ReLU layers.
     n_scenarios : int
         Draws of the weights in a step of training.
-    kl_weight, prior_std, initial_std, extrapolate : float, bool
+    kl_weight, prior_std, initial_std, extrapolate, encoding : float, bool, Encoding
         As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
@@ -187,6 +184,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         prior_std: float = 1.0,
         initial_std: float = 1e-3,
         extrapolate: bool = True,
+        encoding: Encoding | None = None,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -197,6 +195,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         self.prior_std = prior_std
         self.initial_std = initial_std
         self.extrapolate = extrapolate
+        self.encoding = encoding
         self.training = training
         self.random_state = random_state
 

@@ -1,4 +1,4 @@
-"""Deep ensembles: a few plain networks from different starts, trained side by side.
+"""Ensembles: a few networks of one kind from different starts, trained side by side.
 
 May import: exceptions, its siblings below.
 """
@@ -11,22 +11,27 @@ import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.network import Network
+from forewise.predictors.base import check_n_scenarios
+from forewise.predictors.encodings import Encoding
+from forewise.predictors.heads import Head
 from forewise.predictors.networked import NetworkPredictor
-from forewise.predictors.point import GaussianPredictor, PointPredictor
+from forewise.predictors.parameter_checks import require_count
+from forewise.predictors.point import GaussianPredictor
 from forewise.predictors.training import Training
-from forewise.predictors.weights import EnsembleWeights
+from forewise.predictors.weights import EnsembleWeights, Layout, Weights
 
 
 class EnsemblePredictor(NetworkPredictor):
     """Several networks of one kind whose disagreement is the doubt about the model.
 
-    Prefer it where a Bayesian network's posterior is not trusted. Members share the batches and
-    pass through the layers in one batched product; each member has as many scenarios.
+    Of plain members it is a deep ensemble: prefer it where a Bayesian network's posterior is not
+    trusted. Of Bayesian members it is a posterior with several modes, each with its own spread:
+    prefer it where the last percent is worth several times the training. Members share the batches
+    and pass through the layers in one batched product; each member has as many scenarios.
 
     Parameters
     ----------
-    member : GaussianPredictor or PointPredictor, optional
+    member : NetworkPredictor, optional
         The kind of network, with its hidden sizes and its training; `GaussianPredictor()` by
         default. Its own random state does not matter.
     n_members : int
@@ -58,33 +63,56 @@ class EnsemblePredictor(NetworkPredictor):
         return self._member.extrapolate
 
     @property
+    def encoding(self) -> Encoding | None:  # type: ignore[override]
+        """The members'."""
+        return self._member.encoding
+
+    @property
     def training(self) -> Training | None:  # type: ignore[override]
         """The members'."""
         return self._member.training
 
-    def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
-        one = self._member._build(n_features, n_outcomes, generator)
-        weights = EnsembleWeights(one.layout, self.n_members, generator)
-        return Network(one.layout, weights, one.head)
+    @property
+    def divergence_share(self) -> float:
+        """The members'."""
+        return self._member.divergence_share
 
-    def epistemic_aleatoric(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Variance of the members' means, and mean of their variances.
+    @property
+    def n_training_draws(self) -> int:
+        """As many for each member as it would have alone."""
+        return self.n_members * self._member.n_training_draws
+
+    def _head(self, n_outcomes: int) -> Head:
+        return self._member._head(n_outcomes)
+
+    def _weights(self, layout: Layout, generator: torch.Generator) -> Weights:
+        members = (self._member._weights(layout, generator) for _ in range(self.n_members))
+        return EnsembleWeights(members)
+
+    def epistemic_aleatoric(self, X: Any, n_draws: int = 256) -> tuple[np.ndarray, np.ndarray]:
+        """The two parts of the predictive variance: doubt about the model, and noise.
+
+        Parameters
+        ----------
+        X : table (n_contexts, n_features)
+        n_draws : int
+            Draws of the weights of all Bayesian members together; plain ones have one each.
 
         Returns
         -------
         epistemic, aleatoric : arrays (n_contexts, n_outcomes)
         """
-        means, variances = self._moments(X, self.n_members)
+        check_n_scenarios(n_draws)
+        means, variances = self._moments(X, n_draws)
         return means.var(0), variances.mean(0)
 
     def _check_parameters(self) -> None:
-        if not isinstance(self._member, GaussianPredictor | PointPredictor):
+        if not isinstance(self._member, NetworkPredictor) or isinstance(
+            self._member, EnsemblePredictor
+        ):
             raise InvalidInputError(
-                "member must be a GaussianPredictor or a PointPredictor, but is a "
-                f"{type(self._member).__name__}"
+                "member must be one network, such as GaussianPredictor() or BayesianPredictor(), "
+                f"but is a {type(self._member).__name__}"
             )
-        if not isinstance(self.n_members, int | np.integer) or self.n_members < 1:
-            raise InvalidInputError(
-                f"n_members must be a whole number of at least 1, but is {self.n_members!r}"
-            )
+        require_count("n_members", self.n_members, at_least=1)
         self._member._check_parameters()

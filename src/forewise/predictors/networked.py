@@ -16,10 +16,13 @@ from sklearn.utils import check_random_state
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
+from forewise.predictors.encodings import Encoding
+from forewise.predictors.heads import Head
 from forewise.predictors.network import Network
 from forewise.predictors.noise import normal_draws, torch_generator
 from forewise.predictors.standardise import mean_and_std, standardise
 from forewise.predictors.training import Job, Objective, Training, split_rows, train
+from forewise.predictors.weights import Layout, Weights
 from forewise.scenarios import Scenarios
 from forewise.tables import check_training_data, check_validation_data
 
@@ -40,18 +43,23 @@ class Rows:
 class NetworkPredictor(Predictor):
     """A predictor whose scenarios can be differentiated in its weights.
 
-    Subclasses have the parameters `hidden_sizes`, `extrapolate`, `training` and `random_state`,
-    and say what network they want.
+    Subclasses have the parameters `hidden_sizes`, `extrapolate`, `encoding`, `training` and
+    `random_state`, and say what the network's outputs mean and what its weights are.
     """
 
     hidden_sizes: tuple[int, ...]
     extrapolate: bool
+    encoding: Encoding | None
     training: Training | None
     random_state: Any
 
     @abstractmethod
-    def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
-        """A new network; called once per fit."""
+    def _head(self, n_outcomes: int) -> Head:
+        """What the outputs mean; called when the network is built."""
+
+    @abstractmethod
+    def _weights(self, layout: Layout, generator: torch.Generator) -> Weights:
+        """Where training starts; called when the network is built."""
 
     @property
     def divergence_share(self) -> float:
@@ -112,7 +120,7 @@ class NetworkPredictor(Predictor):
         self.outcome_mean_, self.outcome_std_ = mean_and_std(like)
         self.n_outcomes_ = like.shape[1]
         generator = torch.Generator().manual_seed(self.seed_)
-        self.network_ = self._build(X.shape[1], self.n_outcomes_, generator)
+        self.network_ = self._build(X.shape[1], generator)
         self.history_: list[dict[str, float]] = []
         rows = self._rows(X, y, kept)
         return rows, None if validation is None else self._rows(*validation, held)
@@ -168,6 +176,12 @@ class NetworkPredictor(Predictor):
         )
         return self._in_units(values.double(), None)
 
+    def _build(self, n_features: int, generator: torch.Generator) -> Network:
+        head = self._head(self.n_outcomes_)
+        n_inputs = n_features if self.encoding is None else self.encoding.width(n_features)
+        layout = Layout((n_inputs, *self.hidden_sizes, head.width))
+        return Network(layout, self._weights(layout, generator), head)
+
     def _moments(self, X: Any, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each draw's distribution, in the user's units."""
         x = self._scaled(self.check_contexts(X))
@@ -180,7 +194,8 @@ class NetworkPredictor(Predictor):
     def _scaled(self, X: np.ndarray) -> torch.Tensor:
         if not self.extrapolate:
             X = X.clip(self.context_low_, self.context_high_)
-        return torch.from_numpy(standardise(X, self.context_mean_, self.context_std_)).float()
+        x = torch.from_numpy(standardise(X, self.context_mean_, self.context_std_)).float()
+        return x if self.encoding is None else self.encoding.inputs(x)
 
     def _rows(self, X: np.ndarray, y: np.ndarray, places: np.ndarray) -> Rows:
         return Rows(X, y, self._scaled(X), torch.from_numpy(np.asarray(places)))
@@ -205,6 +220,11 @@ class NetworkPredictor(Predictor):
             raise InvalidInputError(
                 f"extrapolate must be True or False, but is {self.extrapolate!r}"
             )
+        if self.encoding is not None and not isinstance(self.encoding, Encoding):
+            raise InvalidInputError(
+                "encoding must be an Encoding such as PeriodicEncoding() or None, but is a "
+                f"{type(self.encoding).__name__}"
+            )
         if self.training is not None and not isinstance(self.training, Training):
             raise InvalidInputError(
                 "training must be a forewise.Training or None, but is a "
@@ -218,7 +238,7 @@ class NetworkPredictor(Predictor):
     def restore(self, state: dict[str, Any]) -> None:
         """Build the network anew and fill it."""
         super().restore({name: value for name, value in state.items() if name != "network_"})
-        self.network_ = self._build(self.n_features_in_, self.n_outcomes_, torch.Generator())
+        self.network_ = self._build(self.n_features_in_, torch.Generator())
         weights = {name: torch.tensor(value) for name, value in state["network_"].items()}
         self.network_.load_state_dict(weights)
 

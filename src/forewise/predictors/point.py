@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from forewise.predictors.heads import PointHead, gaussian_head
-from forewise.predictors.network import Network
+from forewise.predictors.encodings import Encoding
+from forewise.predictors.heads import Head, PointHead, gaussian_head
 from forewise.predictors.networked import NetworkPredictor
 from forewise.predictors.parameter_checks import require_count
 from forewise.predictors.training import Training
-from forewise.predictors.weights import FixedWeights, Layout
+from forewise.predictors.weights import FixedWeights, Layout, Weights
 
 
 class PointPredictor(NetworkPredictor):
@@ -28,7 +28,7 @@ class PointPredictor(NetworkPredictor):
     ----------
     hidden_sizes : tuple of int
         Widths of the hidden ReLU layers.
-    extrapolate : bool
+    extrapolate, encoding : bool, Encoding
         As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
@@ -38,18 +38,21 @@ class PointPredictor(NetworkPredictor):
         self,
         hidden_sizes: tuple[int, ...] = (128, 64, 64),
         extrapolate: bool = True,
+        encoding: Encoding | None = None,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
         self.hidden_sizes = hidden_sizes
         self.extrapolate = extrapolate
+        self.encoding = encoding
         self.training = training
         self.random_state = random_state
 
-    def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
-        head = PointHead(n_outcomes)
-        layout = Layout((n_features, *self.hidden_sizes, head.width))
-        return Network(layout, FixedWeights(layout, generator), head)
+    def _head(self, n_outcomes: int) -> Head:
+        return PointHead(n_outcomes)
+
+    def _weights(self, layout: Layout, generator: torch.Generator) -> Weights:
+        return FixedWeights(layout, generator)
 
 
 class GaussianPredictor(NetworkPredictor):
@@ -61,7 +64,7 @@ class GaussianPredictor(NetworkPredictor):
     ----------
     hidden_sizes : tuple of int
         Widths of the hidden ReLU layers.
-    n_factors, extrapolate : int, bool
+    n_factors, extrapolate, encoding : int, bool, Encoding
         As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
@@ -72,19 +75,22 @@ class GaussianPredictor(NetworkPredictor):
         hidden_sizes: tuple[int, ...] = (128, 64, 64),
         n_factors: int = 0,
         extrapolate: bool = True,
+        encoding: Encoding | None = None,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
         self.hidden_sizes = hidden_sizes
         self.n_factors = n_factors
         self.extrapolate = extrapolate
+        self.encoding = encoding
         self.training = training
         self.random_state = random_state
 
-    def _build(self, n_features: int, n_outcomes: int, generator: torch.Generator) -> Network:
-        head = gaussian_head(n_outcomes, self.n_factors)
-        layout = Layout((n_features, *self.hidden_sizes, head.width))
-        return Network(layout, FixedWeights(layout, generator), head)
+    def _head(self, n_outcomes: int) -> Head:
+        return gaussian_head(n_outcomes, self.n_factors)
+
+    def _weights(self, layout: Layout, generator: torch.Generator) -> Weights:
+        return FixedWeights(layout, generator)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

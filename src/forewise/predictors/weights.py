@@ -11,7 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import nn
@@ -89,16 +91,26 @@ class FixedWeights(Weights):
 
 
 class EnsembleWeights(Weights):
-    """A few vectors, each from its own start: a deep ensemble."""
+    """Weights of several members, each from its own start and equally probable."""
 
-    def __init__(self, layout: Layout, n_members: int, generator: torch.Generator) -> None:
+    def __init__(self, members: Iterable[Weights]) -> None:
         super().__init__()
-        members = [layout.initial(generator) for _ in range(n_members)]
-        self.value = nn.Parameter(torch.stack(members))
+        self.members = nn.ModuleList(members)
 
     def draw(self, n_draws: int, generator: torch.Generator) -> torch.Tensor:
-        """Every member."""
-        return self.value
+        """Each member's share of the draws, one after the other; a fixed member comes always."""
+        count = len(self.members)
+        ends = [n_draws * place // count for place in range(count + 1)]
+        shares = [end - start for start, end in itertools.pairwise(ends)]
+        pairs = zip(self._each(), shares, strict=True)
+        return torch.cat([member.draw(share, generator) for member, share in pairs])
+
+    def divergence(self) -> torch.Tensor:
+        """The members' mean: never less than that of their mixture."""
+        return torch.stack([member.divergence() for member in self._each()]).mean()
+
+    def _each(self) -> list[Weights]:
+        return [cast(Weights, member) for member in self.members]
 
 
 class GaussianWeights(Weights):
