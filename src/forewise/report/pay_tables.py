@@ -15,7 +15,13 @@ from forewise.report.cases import CaseResult, MethodCosts
 
 _SAA = "real-saa"
 #: Networks whose weights are uncertain: what the paper is about.
-BAYESIAN = ("real-d-bnn", "real-c-bnn", "real-mixture", "real-d-bnn-each")
+BAYESIAN = (
+    "real-d-bnn",
+    "real-bnn-ensemble",
+    "real-c-bnn",
+    "real-mixture",
+    "real-d-bnn-each",
+)
 _PAIRS = (("real-c-bnn", "real-d-bnn"), ("real-c-ann", "real-d-ann"))
 _POOLS = (
     ("real-d-bnn", "real-d-bnn-each"),
