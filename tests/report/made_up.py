@@ -9,7 +9,7 @@ from forewise.experiments import Settings, load_settings
 
 _FR = {
     "d-ann": 520, "d-gp": 190, "d-bnn": 34, "c-ann": 33, "c-bnn": 28, "bnn-ensemble": 15,
-    "d-bnn-tuned": 24, "c-ann-tuned": 21, "c-bnn-tuned": 16, "c-bnn-ensemble": 14, "saa": 820, "knn-saa": 95,
+    "d-bnn-tuned": 24, "c-ann-tuned": 21, "c-bnn-tuned": 16, "saa": 820, "knn-saa": 95,
     "forest-saa": 88, "ensemble": 27, "mixture": 19, "direct": 18, "oracle": 0.4,
 }  # fmt: skip
 _BASE = {"nv1": (420, 1.0), "nv2": (360, 1.2), "nvqp": (10300, 62.0), "pop": (200, 1.4)}
