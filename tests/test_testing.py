@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,6 +55,13 @@ def test_closed_forms_conform(solver, problem):
     check_solver(solver, problem, fw.Scenarios(DEMAND.reshape(4, 10, 2)))
 
 
+@pytest.mark.parametrize("risk", [fw.CVaR(0.8), fw.MeanCVaR(0.5, 0.8), fw.WorstCase()], ids=name)
+@pytest.mark.parametrize(("problem", "outcome"), [PROBLEMS[0], PROBLEMS[4]], ids=name)
+def test_risks_conform(problem, outcome, risk):
+    scenarios = fw.Scenarios(outcome.reshape(4, 10, 2))
+    check_solver(fw.AutoSolver(), problem.with_risk(risk), scenarios)
+
+
 class Doubled(fw.Newsvendor):
     """A problem whose cost is not what its program says."""
 
@@ -80,10 +89,16 @@ class Sloppy(fw.ReferenceSolver):
     """A solver that is off by a little."""
 
     def solve(self, problem, scenarios):
-        import dataclasses
-
         found = super().solve(problem, scenarios)
         return dataclasses.replace(found, objective=found.objective * 1.001)
+
+
+class Elsewhere(fw.ReferenceSolver):
+    """A solver that finds the optimal value and returns another decision."""
+
+    def solve(self, problem, scenarios):
+        found = super().solve(problem, scenarios)
+        return dataclasses.replace(found, decision=found.decision + 0.5)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +109,12 @@ class Sloppy(fw.ReferenceSolver):
         (
             lambda: check_solver(Sloppy(), PROBLEMS[0][0], fw.Scenarios(DEMAND.reshape(4, 10, 2))),
             "differ from the reference",
+        ),
+        (
+            lambda: check_solver(
+                Elsewhere(), PROBLEMS[0][0], fw.Scenarios(DEMAND.reshape(4, 10, 2))
+            ),
+            "not what the decision costs",
         ),
         (
             lambda: check_solver(

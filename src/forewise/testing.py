@@ -96,8 +96,9 @@ def check_problem(problem: Problem, outcome: Any) -> None:
 def check_solver(solver: Solver, problem: Problem, scenarios: Scenarios) -> None:
     """Check a solver on scenarios of a problem that it does not refuse.
 
-    Agrees with the reference in the optimal value; contexts do not depend on each other, nor on
-    the order of scenarios; a context with NaN is told, and touches no other.
+    Agrees with the reference in the optimal value, and the decision is one that has it (looked at
+    where all scenarios count alike); contexts do not depend on each other, nor on the order of
+    scenarios; a context with NaN is told, and touches no other.
     """
     try:
         solution = solve(problem, scenarios, solver)
@@ -109,6 +110,12 @@ def check_solver(solver: Solver, problem: Problem, scenarios: Scenarios) -> None
         bool(((solution.objective - reference).abs() <= 1e-6 * scale).all()),
         "the optimal values differ from the reference's",
     )
+    if bool((scenarios.weights == scenarios.weights[:, :1]).all()):
+        paid = _paid(problem, solution.decision, scenarios)
+        _require(
+            bool(((paid - reference).abs() <= 1e-6 * scale).all()),
+            "the optimal value is not what the decision costs",
+        )
     alone = solve(problem, scenarios[:1], solver)
     _require(
         torch.equal(alone.decision[0], solution.decision[0]), "a context depends on its neighbours"
@@ -254,6 +261,15 @@ def check_no_future(
                 _require(
                     same, f"feature {name!r} sees the future: values from {told} on were {how}"
                 )
+
+
+def _paid(problem: Problem, decision: torch.Tensor, scenarios: Scenarios) -> torch.Tensor:
+    """What each context's decision costs in its scenarios, as the problem sums costs up."""
+    values = []
+    for context, (chosen, outcomes) in enumerate(zip(decision, scenarios.values, strict=True)):
+        own = problem.for_contexts(torch.full((len(outcomes),), context))
+        values.append(own.summary(own.cost(chosen.expand(len(outcomes), -1), outcomes)))
+    return torch.stack(values)
 
 
 def _other(column: pd.Series, rows: np.ndarray, shift: np.ndarray) -> pd.Series:
