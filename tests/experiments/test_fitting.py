@@ -81,21 +81,33 @@ def test_the_same_fit_has_the_same_values(settings):
         assert values(compute(fit)) == values(compute(fit))
 
 
-def test_members_of_an_ensemble_have_settings_of_their_own(tmp_path):
-    spelled = {"kind": "ensemble", "n_members": 3, "member": {"kind": "gaussian", "n_factors": 2}}
-    told = 'kind = "ensemble", n_members = 3, member = { kind = "gaussian", n_factors = 2 }'
+def spelled_out(tmp_path, told):
+    """The predictor of a method that is told so in a settings file; M_train is 2, the seed 3."""
     settings = tiny_settings(tmp_path, TEXT.replace('kind = "neighbor", n_neighbors = 5', told))
     fit = fit_of(settings, "knn", "small")
-    assert fit.method.predictor == spelled
     split = hold_court(fit.setting).split
     task = Task(
         fw.datasets.nv_problem(), split.train, split.validation, split.test, 2, 3, fw.AutoSolver()
     )
-    predictor = _predictor(fit.method, task)
+    return _predictor(fit.method, task)
+
+
+def test_members_of_an_ensemble_have_settings_of_their_own(tmp_path):
+    told = 'kind = "ensemble", n_members = 3, member = { kind = "gaussian", n_factors = 2 }'
+    predictor = spelled_out(tmp_path, told)
     assert predictor.n_members == 3
+    assert predictor.random_state == 3
     assert predictor.member.n_factors == 2
     assert predictor.member.hidden_sizes == (4, 4)
     assert predictor.member.training.epochs == 2
+
+
+def test_members_may_be_bayesian_and_have_an_encoding(tmp_path):
+    waves = 'encoding = { kind = "periodic", n_frequencies = 3 }'
+    told = f'kind = "ensemble", member = {{ kind = "bayesian", kl_weight = 0.5, {waves} }}'
+    member = spelled_out(tmp_path, told).member
+    assert (member.kl_weight, member.n_scenarios) == (0.5, 2)
+    assert member.encoding == fw.PeriodicEncoding(n_frequencies=3)
 
 
 def test_without_scenarios_no_forecast_is_scored(settings):
