@@ -170,6 +170,15 @@ def test_unknown_experiments_and_methods_have_a_place(all_rows):
     assert "my <method>" in table.lines
 
 
+def test_lines_stand_in_the_order_of_the_settings(all_rows):
+    """Whatever experiment a method first appears in."""
+    settings = load_settings()
+    titles = [settings.methods[name].title for name in settings.methods]
+    lines = [line for line in table1(gather(all_rows)).lines if line in titles]
+    assert lines == sorted(lines, key=titles.index)
+    assert "Bayesian ensemble" in lines
+
+
 def test_failures_are_no_figures(all_rows):
     failed = all_rows.query("experiment == 'nv1' and method == 'd-bnn'").copy()
     failed.loc[failed["seed"] == 1, "value"] = np.nan

@@ -173,11 +173,16 @@ def _require_metrics(metrics: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _lines(results: Results, experiments: Sequence[str]) -> list[str]:
-    """The paper's methods, whether there or not, then all others that have rows."""
+    """The paper's methods, whether there or not, then all others that have rows.
+
+    Others stand in the order of the settings, and after these in that of the rows.
+    """
     planned = {m for name in experiments for m in results.planned_methods(name)}
     found = dict.fromkeys(m for name in experiments for m in results.methods(name))
     ours = [method for method in paper.METHODS if method in planned or method in found]
-    return [*ours, *(method for method in found if method not in ours)]
+    order = list(results.settings.methods)
+    places = {method: order.index(method) if method in order else len(order) for method in found}
+    return [*ours, *sorted((m for m in found if m not in ours), key=places.__getitem__)]
 
 
 def _group(results: Results, experiment: str) -> str:
