@@ -78,12 +78,12 @@ def test_nothing_is_missing_from_a_complete_table(all_rows):
 
 def test_missing_fits_are_listed(all_rows):
     gone = all_rows.eval("experiment == 'nv1' and method == 'c-bnn' and seed in (1, 3)")
-    gone |= all_rows.eval("experiment == 'pop-rows' and method == 'd-gp' and n_train == 250")
+    gone |= all_rows.eval("experiment == 'pop-rows' and method == 'd-bnn' and n_train == 250")
     gone |= all_rows.eval("experiment == 'nv2'")
     by_title = {one.experiment: one for one in missing_fits(gather(all_rows[~gone]))}
     assert by_title["NV1"].lines == ("C-BNN: seeds 1, 3",)
     assert by_title["NV1"].planned - by_title["NV1"].found == 2
-    assert by_title["POP over training rows"].lines == ("D-GP, 250 rows, M_train 32: all seeds",)
+    assert by_title["POP over training rows"].lines == ("D-BNN, 250 rows, M_train 32: all seeds",)
     assert by_title["NV2"].lines == ("nothing yet",)
 
 
