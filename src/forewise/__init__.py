@@ -34,6 +34,7 @@ from forewise.policy import DirectPolicy, Policy, ScenarioPolicy, load_policy
 from forewise.predictors import (
     BayesianPredictor,
     BoostingPredictor,
+    Caution,
     CosineSchedule,
     EmpiricalPredictor,
     Encoding,
@@ -99,6 +100,7 @@ __all__ = [
     "BayesianPredictor",
     "BoostingPredictor",
     "CVaR",
+    "Caution",
     "CertaintyEquivalent",
     "Certificate",
     "CombinedLearner",

@@ -102,12 +102,13 @@ def test_members_of_an_ensemble_have_settings_of_their_own(tmp_path):
     assert predictor.member.training.epochs == 2
 
 
-def test_members_may_be_bayesian_and_have_an_encoding(tmp_path):
-    waves = 'encoding = { kind = "periodic", n_frequencies = 3 }'
+def test_members_may_be_bayesian_with_an_encoding_and_caution(tmp_path):
+    waves = 'encoding = { kind = "periodic", n_frequencies = 3 }, caution = { reach = 2.0 }'
     told = f'kind = "ensemble", member = {{ kind = "bayesian", kl_weight = 0.5, {waves} }}'
     member = spelled_out(tmp_path, told).member
     assert (member.kl_weight, member.n_scenarios) == (0.5, 2)
     assert member.encoding == fw.PeriodicEncoding(n_frequencies=3)
+    assert member.caution == fw.Caution(reach=2.0)
 
 
 def test_without_scenarios_no_forecast_is_scored(settings):

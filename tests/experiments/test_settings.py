@@ -111,6 +111,8 @@ def test_the_hash_is_of_what_matters(tmp_path):
         ('kind = "neighbor", n_neighbors = 5',
          'kind = "point", encoding = { kind = "periodic", high = 3 }',
          r"predictor.encoding: high is not a setting .* mean highest\?"),
+        ('kind = "neighbor", n_neighbors = 5', 'kind = "gaussian", caution = { reech = 3 }',
+         r"predictor.caution: reech is not a setting .* mean reach\?"),
         ('kind = "exponential"', 'kind = "exp"', r"training.schedule: kind must be one of cosine"),
         ('kind = "direct"', 'kind = "directly"', r"learner: kind must be one of decoupled"),
         ("{ paper = 1.0 }, prior", "{ papers = 1.0 }, prior", r"predictor.kl_weight: papers"),

@@ -26,7 +26,9 @@ PREDICTORS = [
     fw.GaussianPredictor((8,), n_factors=1, training=BRIEF, random_state=0),
     fw.EnsemblePredictor(fw.PointPredictor((8,), training=BRIEF), 3, random_state=0),
     fw.EnsemblePredictor(
-        fw.BayesianPredictor((8,), 2, encoding=fw.PeriodicEncoding(2), training=BRIEF),
+        fw.BayesianPredictor(
+            (8,), 2, encoding=fw.PeriodicEncoding(2), caution=fw.Caution(0.5, 1.1), training=BRIEF
+        ),
         2,
         random_state=0,
     ),

@@ -20,6 +20,7 @@ PREDICTORS = [
     fw.GaussianPredictor((8,), training=BRIEF, random_state=0),
     fw.GaussianPredictor((8,), n_factors=2, training=BRIEF, random_state=0),
     fw.GaussianPredictor((8,), encoding=fw.PeriodicEncoding(3), training=BRIEF, random_state=0),
+    fw.GaussianPredictor((8,), caution=fw.Caution(), training=BRIEF, random_state=0),
     fw.EnsemblePredictor(fw.GaussianPredictor((8,), training=BRIEF), 3, random_state=0),
     fw.EnsemblePredictor(fw.BayesianPredictor((8,), 2, training=BRIEF), 3, random_state=0),
     fw.EmpiricalPredictor(),

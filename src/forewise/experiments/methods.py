@@ -33,7 +33,7 @@ from forewise.experiments.kinds import (
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import cost_of_ignoring_context
 from forewise.policy import Policy, ScenarioPolicy
-from forewise.predictors import PointPredictor, Predictor, Training
+from forewise.predictors import Caution, PointPredictor, Predictor, Training
 from forewise.predictors.heads import gaussian_head
 from forewise.predictors.weights import Layout
 from forewise.problems import Problem
@@ -212,6 +212,8 @@ def _made(table: Mapping[str, Any], method: Method, task: Task) -> Predictor:
             settings["kl_weight"] = _translated(settings["kl_weight"]["paper"], method, task)
     if "encoding" in settings:
         settings["encoding"] = _chosen(settings["encoding"], "predictor.encoding", ENCODINGS)
+    if "caution" in settings:
+        settings["caution"] = _caution(settings["caution"], "predictor.caution")
     if "regressor" in settings:
         settings["regressor"] = _made(settings["regressor"], method, task)
     return PREDICTORS[kind](**settings)
@@ -257,6 +259,11 @@ def _chosen(table: Mapping[str, Any], where: str, known: Mapping[str, type]) -> 
     return chosen(**{key: value for key, value in table.items() if key != "kind"})
 
 
+def _caution(table: Mapping[str, Any], where: str) -> Caution:
+    _require_keys(table, _arguments(Caution), where)
+    return Caution(**table)
+
+
 def _check_predictor(table: Mapping[str, Any], where: str) -> None:
     kind = _kind(table, where, PREDICTORS)
     # Draws of the weights in a decoupled step are M_train unless the method has its own.
@@ -265,6 +272,8 @@ def _check_predictor(table: Mapping[str, Any], where: str) -> None:
     _require_keys(table, known, where)
     if "encoding" in table:
         _chosen(table["encoding"], f"{where}.encoding", ENCODINGS)
+    if "caution" in table:
+        _caution(table["caution"], f"{where}.caution")
     if kind == "ensemble" and "member" in table:
         _kind(table["member"], f"{where}.member", sorted(NETWORKS - {"ensemble"}))
         _check_predictor(table["member"], f"{where}.member")

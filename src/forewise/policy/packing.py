@@ -61,6 +61,7 @@ _CLASSES: dict[str, type] = {
         predictors.CosineSchedule,
         predictors.ExponentialSchedule,
         predictors.PeriodicEncoding,
+        predictors.Caution,
     )
 }
 

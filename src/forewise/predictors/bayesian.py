@@ -13,6 +13,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import check_n_scenarios
+from forewise.predictors.caution import Caution
 from forewise.predictors.encodings import Encoding
 from forewise.predictors.heads import NOISE_BOUNDS, Head, MixtureHead, gaussian_head
 from forewise.predictors.networked import NetworkPredictor
@@ -107,6 +108,8 @@ class BayesianPredictor(_BayesianNetworkPredictor):
     encoding : Encoding, optional
         What the network sees of each column beside the column itself, such as `PeriodicEncoding()`
         for outcomes that go up and down several times over the range of a column.
+    caution : Caution, optional
+        Past outcomes in the place of scenarios, for contexts unlike those of training.
     training : Training, optional
     random_state : int, RandomState or None
     """
@@ -122,6 +125,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         n_factors: int = 0,
         extrapolate: bool = True,
         encoding: Encoding | None = None,
+        caution: Caution | None = None,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -134,6 +138,7 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         self.n_factors = n_factors
         self.extrapolate = extrapolate
         self.encoding = encoding
+        self.caution = caution
         self.training = training
         self.random_state = random_state
 
@@ -169,7 +174,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         Widths of the hidden ReLU layers.
     n_scenarios : int
         Draws of the weights in a step of training.
-    kl_weight, prior_std, initial_std, extrapolate, encoding : float, bool, Encoding
+    kl_weight, prior_std, initial_std, extrapolate, encoding, caution
         As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
@@ -185,6 +190,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         initial_std: float = 1e-3,
         extrapolate: bool = True,
         encoding: Encoding | None = None,
+        caution: Caution | None = None,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -196,6 +202,7 @@ class MixturePredictor(_BayesianNetworkPredictor):
         self.initial_std = initial_std
         self.extrapolate = extrapolate
         self.encoding = encoding
+        self.caution = caution
         self.training = training
         self.random_state = random_state
 

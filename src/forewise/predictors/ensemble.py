@@ -12,6 +12,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import check_n_scenarios
+from forewise.predictors.caution import Caution
 from forewise.predictors.encodings import Encoding
 from forewise.predictors.heads import Head
 from forewise.predictors.networked import NetworkPredictor
@@ -66,6 +67,11 @@ class EnsemblePredictor(NetworkPredictor):
     def encoding(self) -> Encoding | None:  # type: ignore[override]
         """The members'."""
         return self._member.encoding
+
+    @property
+    def caution(self) -> Caution | None:  # type: ignore[override]
+        """The members'."""
+        return self._member.caution
 
     @property
     def training(self) -> Training | None:  # type: ignore[override]

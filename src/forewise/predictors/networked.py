@@ -16,12 +16,14 @@ from sklearn.utils import check_random_state
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
+from forewise.predictors.caution import Caution, nearest_distances, with_past_outcomes
 from forewise.predictors.encodings import Encoding
 from forewise.predictors.heads import Head
 from forewise.predictors.network import Network
 from forewise.predictors.noise import normal_draws, torch_generator
 from forewise.predictors.standardise import mean_and_std, standardise
 from forewise.predictors.training import Job, Objective, Training, split_rows, train
+from forewise.predictors.weighted_support import outcome_order
 from forewise.predictors.weights import Layout, Weights
 from forewise.scenarios import Scenarios
 from forewise.tables import check_training_data, check_validation_data
@@ -44,12 +46,14 @@ class NetworkPredictor(Predictor):
     """A predictor whose scenarios can be differentiated in its weights.
 
     Subclasses have the parameters `hidden_sizes`, `extrapolate`, `encoding`, `training` and
-    `random_state`, and say what the network's outputs mean and what its weights are.
+    `random_state`, those with a distribution `caution`, and say what the network's outputs mean and
+    what its weights are.
     """
 
     hidden_sizes: tuple[int, ...]
     extrapolate: bool
     encoding: Encoding | None
+    caution: Caution | None = None
     training: Training | None
     random_state: Any
 
@@ -119,6 +123,10 @@ class NetworkPredictor(Predictor):
         like = y if predicted is None else predicted
         self.outcome_mean_, self.outcome_std_ = mean_and_std(like)
         self.n_outcomes_ = like.shape[1]
+        if self.caution is not None:
+            self.seen_ = standardise(X, self.context_mean_, self.context_std_)
+            self.past_ = y[outcome_order(y)]
+            self.usual_distance_ = self.caution.usual_distance(self.seen_)
         generator = torch.Generator().manual_seed(self.seed_)
         self.network_ = self._build(X.shape[1], generator)
         self.history_: list[dict[str, float]] = []
@@ -174,7 +182,33 @@ class NetworkPredictor(Predictor):
             torch.from_numpy(noise).float()[:, None],
             torch_generator(random),
         )
-        return self._in_units(values.double(), None)
+        scenarios = self._in_units(values.double(), None)
+        if self.caution is None:
+            return scenarios
+        shares = self._shares_of_past(X, self.caution)
+        mixed = with_past_outcomes(scenarios.values.numpy(), shares, self.past_, random.random())
+        return Scenarios(mixed)
+
+    def _shares_of_past(self, X: np.ndarray, caution: Caution) -> np.ndarray:
+        contexts = standardise(X, self.context_mean_, self.context_std_)
+        return caution.shares(nearest_distances(contexts, self.seen_), self.usual_distance_)
+
+    def share_of_past(self, X: Any) -> np.ndarray:
+        """Share of each context's scenarios that are past outcomes, out of `caution`.
+
+        Parameters
+        ----------
+        X : table (n_contexts, n_features)
+
+        Returns
+        -------
+        array (n_contexts,)
+            0 for a context like those of training, 1 for one that no forecast is made for.
+        """
+        contexts = self.check_contexts(X)
+        if self.caution is None:
+            return np.zeros(len(contexts))
+        return self._shares_of_past(contexts, self.caution)
 
     def _build(self, n_features: int, generator: torch.Generator) -> Network:
         head = self._head(self.n_outcomes_)
@@ -224,6 +258,10 @@ class NetworkPredictor(Predictor):
             raise InvalidInputError(
                 "encoding must be an Encoding such as PeriodicEncoding() or None, but is a "
                 f"{type(self.encoding).__name__}"
+            )
+        if self.caution is not None and not isinstance(self.caution, Caution):
+            raise InvalidInputError(
+                f"caution must be a forewise.Caution or None, but is a {type(self.caution).__name__}"
             )
         if self.training is not None and not isinstance(self.training, Training):
             raise InvalidInputError(

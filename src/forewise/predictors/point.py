@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from forewise.predictors.caution import Caution
 from forewise.predictors.encodings import Encoding
 from forewise.predictors.heads import Head, PointHead, gaussian_head
 from forewise.predictors.networked import NetworkPredictor
@@ -64,7 +65,7 @@ class GaussianPredictor(NetworkPredictor):
     ----------
     hidden_sizes : tuple of int
         Widths of the hidden ReLU layers.
-    n_factors, extrapolate, encoding : int, bool, Encoding
+    n_factors, extrapolate, encoding, caution
         As in `BayesianPredictor`.
     training : Training, optional
     random_state : int, RandomState or None
@@ -76,6 +77,7 @@ class GaussianPredictor(NetworkPredictor):
         n_factors: int = 0,
         extrapolate: bool = True,
         encoding: Encoding | None = None,
+        caution: Caution | None = None,
         training: Training | None = None,
         random_state: Any = None,
     ) -> None:
@@ -83,6 +85,7 @@ class GaussianPredictor(NetworkPredictor):
         self.n_factors = n_factors
         self.extrapolate = extrapolate
         self.encoding = encoding
+        self.caution = caution
         self.training = training
         self.random_state = random_state
 
