@@ -1,4 +1,4 @@
-"""Caution: what is usual, who gets past outcomes and how many, and that it pays far from the data."""
+"""Caution: what is usual, who gets past outcomes and how many, and that it pays far away."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_past_outcomes_are_as_many_as_told_and_stand_for_all():
 def test_far_away_all_scenarios_are_past_outcomes_and_nearby_none_is(predictor):
     X, y = grid()
     predictor.fit(X, y)
-    near, far = X[20:21] + [0.001, 0.0], np.array([[50.0, 0.0]])
+    near, far = X[20:21] + np.array([0.001, 0.0]), np.array([[50.0, 0.0]])
     contexts = np.concatenate([near, far])
     np.testing.assert_array_equal(predictor.share_of_past(contexts), [0.0, 1.0])
     drawn = predictor.sample(contexts, 32, random_state=0).values.numpy()
@@ -82,7 +82,7 @@ def test_it_changes_nothing_near_the_data():
 def test_a_column_that_never_changed_does_not_make_a_context_new():
     X, y = grid()
     predictor = fw.GaussianPredictor((8,), caution=fw.Caution(), training=BRIEF).fit(X, y)
-    np.testing.assert_array_equal(predictor.share_of_past(X[:3] + [0.0, 9.0]), 0.0)
+    np.testing.assert_array_equal(predictor.share_of_past(X[:3] + np.array([0.0, 9.0])), 0.0)
 
 
 def test_far_from_the_data_it_is_cheaper_where_a_wrong_forecast_is_dear():

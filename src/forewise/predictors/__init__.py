@@ -1,9 +1,9 @@
 """WHAT may happen: predictors, from contexts to scenarios. They know no problem and no solver.
 
 `base` is the contract. Networks (`bayesian`, `point`, `ensemble`) are put together from weights,
-heads and the one `training` loop, may see contexts through `encodings`, and may be held back by `caution`; `empirical`,
-`grouped`, `neighbor`, `forest`, `boosting`, `residual` and `gaussian_process` are the baselines
-that practitioners trust.
+heads and the one `training` loop, may see contexts through `encodings`, and may be held back by
+`caution`; `empirical`, `grouped`, `neighbor`, `forest`, `boosting`, `residual` and
+`gaussian_process` are the baselines that practitioners trust.
 """
 
 from forewise.predictors.base import Predictor

@@ -261,7 +261,8 @@ class NetworkPredictor(Predictor):
             )
         if self.caution is not None and not isinstance(self.caution, Caution):
             raise InvalidInputError(
-                f"caution must be a forewise.Caution or None, but is a {type(self.caution).__name__}"
+                "caution must be a forewise.Caution or None, but is a "
+                f"{type(self.caution).__name__}"
             )
         if self.training is not None and not isinstance(self.training, Training):
             raise InvalidInputError(
