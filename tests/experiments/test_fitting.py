@@ -12,6 +12,7 @@ import torch
 import forewise as fw
 from forewise.experiments import KEY, InfeasibleDecisionError, all_fits, compute, fitting
 from forewise.experiments.judging import hold_court, violations
+from forewise.experiments.kinds import Solvers
 from forewise.experiments.methods import Task, _predictor, _translated
 from forewise.experiments.work import key_of
 from forewise.predictors.weights import Layout
@@ -86,9 +87,8 @@ def spelled_out(tmp_path, told):
     settings = tiny_settings(tmp_path, TEXT.replace('kind = "neighbor", n_neighbors = 5', told))
     fit = fit_of(settings, "knn", "small")
     split = hold_court(fit.setting).split
-    task = Task(
-        fw.datasets.nv_problem(), split.train, split.validation, split.test, 2, 3, fw.AutoSolver()
-    )
+    problem = fw.datasets.nv_problem()
+    task = Task(problem, split.train, split.validation, split.test, 2, 3, Solvers())
     return _predictor(fit.method, task)
 
 
@@ -160,7 +160,7 @@ def test_combined_learning_translates_k_with_its_own_unit(settings):
     fit = fit_of(settings, "combined")
     court = hold_court(fit.setting)
     split = court.split
-    task = Task(court.problem, split.train, split.validation, split.test, 2, 3, fw.AutoSolver())
+    task = Task(court.problem, split.train, split.validation, split.test, 2, 3, Solvers())
     weight = _translated(7.0, fit.method, task)
     unit = fw.learners.objectives.cost_of_ignoring_context(court.problem, split.train.y, None)
     n_weights = Layout((1, 4, 4, 2)).n_weights

@@ -133,7 +133,7 @@ def _judged(fit: Fit) -> tuple[Rule, list[Row]]:
         split.test,
         m_train=fit.m_train,
         seed=fit.setting.seed,
-        solver=SOLVERS[fit.setting.solver],
+        solvers=SOLVERS[fit.setting.solver],
     )
     rule = fit_rule(fit.method, task)
     seconds = time.process_time() - started

@@ -155,7 +155,7 @@ def hold_court(setting: Setting) -> Court:
     informed = informed_optimum(problem, outcome, None).cost
     if setting.oracle is None:
         return Court(split, problem, informed, None, None, None)
-    solver = SOLVERS[setting.solver]
+    solver = SOLVERS[setting.solver].oracle
     draws, few = (
         split.test.true_scenarios(count, np.random.default_rng([setting.seed, count]))
         for count in (setting.oracle.draws, setting.oracle.few_draws)

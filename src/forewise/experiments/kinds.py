@@ -7,6 +7,7 @@ name, add a line to its table. May import: datasets, predictors, problems, solve
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ from forewise.predictors import (
     Schedule,
 )
 from forewise.problems import Problem
-from forewise.solvers import AutoSolver, ReferenceSolver, Solver
+from forewise.solvers import AutoSolver, ReferenceSolver, RidgeSolver, Solver
 
 #: R: regret; FR: fair regret at the outcomes seen; EFR: fair regret over the true distribution;
 #: FR32: as FR, against an oracle of few draws; cost; CRPS; coverage90: share of outcomes in the
@@ -75,8 +76,25 @@ PREDICTORS: dict[str, type[Predictor]] = {
 }
 NETWORKS = frozenset({"bayesian", "mixture", "point", "gaussian", "ensemble"})
 
-#: Of several optimal decisions, the first gives the centre, the second a corner.
-SOLVERS: dict[str, Solver] = {"auto": AutoSolver(), "vertex": ReferenceSolver()}
+
+@dataclass(frozen=True)
+class Solvers:
+    """Who is trained through, who decides for the test rows, who finds the oracle's decisions."""
+
+    training: Solver = field(default_factory=AutoSolver)
+    deciding: Solver = field(default_factory=AutoSolver)
+    oracle: Solver = field(default_factory=AutoSolver)
+
+
+#: The authors' quadratic term for linear programs: 0.001 per decision, of which POP has 15.
+_RIDGE = RidgeSolver(0.001 / 15)
+
+#: Of several optimal decisions "auto" gives the centre, "vertex" a corner, "ridge" the shortest.
+SOLVERS: dict[str, Solvers] = {
+    "auto": Solvers(),
+    "vertex": Solvers(deciding=ReferenceSolver(), oracle=ReferenceSolver()),
+    "ridge": Solvers(training=_RIDGE, deciding=_RIDGE),
+}
 
 SCHEDULES: dict[str, type[Schedule]] = {
     "cosine": CosineSchedule,

@@ -29,6 +29,7 @@ from forewise.experiments.kinds import (
     NETWORKS,
     PREDICTORS,
     SCHEDULES,
+    Solvers,
 )
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import cost_of_ignoring_context
@@ -119,10 +120,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is fitted for: the problem, the data, and what the grid says.
-
-    `solver` decides for the test rows; training has its own.
-    """
+    """What a method is fitted for: the problem, the data, and what the grid says."""
 
     problem: Problem
     train: Dataset
@@ -130,7 +128,7 @@ class Task:
     test: Dataset
     m_train: int
     seed: int
-    solver: Solver
+    solvers: Solvers
 
 
 def check_method(method: Method) -> None:
@@ -162,9 +160,9 @@ def fit_rule(method: Method, task: Task) -> Rule:
     if kind == "constant":
         return ConstantRule(method.learner["decision"])
     if kind == "oracle":
-        return OracleRule(task.problem, task.test, task.seed, task.solver)
+        return OracleRule(task.problem, task.test, task.seed, task.solvers.deciding)
     if kind == FORESIGHT:
-        return ForesightRule(task.problem, task.test, task.solver)
+        return ForesightRule(task.problem, task.test, task.solvers.deciding)
     settings = {key: value for key, value in method.learner.items() if key != "kind"}
     learner: Any
     if kind == "direct":
@@ -178,12 +176,13 @@ def fit_rule(method: Method, task: Task) -> Rule:
         if "pretraining" in settings:
             settings["pretraining"] = _training(method.training, settings["pretraining"])
         predictor = _predictor(method, task)
-        learner = CombinedLearner(task.problem, predictor, n_scenarios=task.m_train, **settings)
+        settings |= {"n_scenarios": task.m_train, "solver": task.solvers.training}
+        learner = CombinedLearner(task.problem, predictor, **settings)
     else:
         learner = DecoupledLearner(task.problem, _predictor(method, task), **settings)
     held_out = (task.validation.X, task.validation.y) if method.keep == "best" else (None, None)
     learner.fit(task.train.X, task.train.y, *held_out)
-    return ScenarioRule(_decided_by(task.solver, learner.policy_))
+    return ScenarioRule(_decided_by(task.solvers.deciding, learner.policy_))
 
 
 def _decided_by(solver: Solver, policy: Policy) -> Policy:
@@ -224,7 +223,7 @@ def _translated(K: float, method: Method, task: Task) -> float:
     n_outcomes = task.train.n_outcomes
     unit = 2.0
     if method.learner["kind"] == "combined":
-        unit = cost_of_ignoring_context(task.problem, task.train.y, None)
+        unit = cost_of_ignoring_context(task.problem, task.train.y, task.solvers.training)
     head = gaussian_head(n_outcomes, method.predictor.get("n_factors", 0))
     layout = Layout((task.train.n_features, *method.hidden_sizes, head.width))
     return paper_kl_weight(

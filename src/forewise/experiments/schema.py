@@ -141,10 +141,10 @@ class ExperimentTable(Table):
         Figures to compute.
     methods : list of str
         Methods to run.
-    solver : {"auto", "vertex"}
-        What decides for the test rows, and finds the oracle's decisions. Of several optimal
-        decisions "auto" gives the centre (where there is no closed form), "vertex" a corner.
-        Training is always done with "auto".
+    solver : {"auto", "vertex", "ridge"}
+        How ties are broken. Of several optimal decisions "auto" gives the centre (where there is no
+        closed form); "vertex" a corner, in decisions and in the oracle's; "ridge" adds the authors'
+        quadratic term, in combined training and in decisions, not in the oracle's.
     network : table
         What all networks have.
     only : table of tables

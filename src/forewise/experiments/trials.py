@@ -1,6 +1,6 @@
 """The settings of a method that are tried in a case, and the learning of one of them.
 
-May import: exceptions, datasets, problems, predictors, policy, solvers, and its siblings `methods`,
+May import: exceptions, datasets, problems, predictors, policy, and its siblings `kinds`, `methods`,
 `baselines`, `cases`, `case_schema`, `schema`, `loading`.
 """
 
@@ -18,6 +18,7 @@ from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.experiments.baselines import Rule, ScenarioRule
 from forewise.experiments.case_schema import CaseTable
 from forewise.experiments.cases import CaseRows
+from forewise.experiments.kinds import Solvers
 from forewise.experiments.loading import Settings, merged
 from forewise.experiments.methods import Method, Task, check_method, fit_rule
 from forewise.experiments.schema import Free, MethodTable, RollingTable
@@ -25,7 +26,6 @@ from forewise.policy import ScenarioPolicy
 from forewise.predictors import BoostingPredictor, PointPredictor
 from forewise.problems import Newsvendor, Problem
 from forewise.problems.risk_averse import without_risk
-from forewise.solvers import AutoSolver
 
 # Decoupled learning does not know the problem; networks look at the cost of decisions now and
 # then while they train, and this one costs next to nothing to look at.
@@ -201,7 +201,7 @@ def _fit(
         )
     else:
         learned, held_out = data[~late], data[late]
-    task = Task(problem, learned, held_out, test, case.m_train, seed, AutoSolver())
+    task = Task(problem, learned, held_out, test, case.m_train, seed, Solvers())
     return fit_rule(method, task)
 
 

@@ -42,6 +42,7 @@ _CLASSES: dict[str, type] = {
         solvers.InteriorPoint,
         solvers.Moreau,
         solvers.ReferenceSolver,
+        solvers.RidgeSolver,
         solvers.RiskSolver,
         solvers.WeightedQuantile,
         predictors.BayesianPredictor,
