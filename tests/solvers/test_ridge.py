@@ -27,7 +27,7 @@ def test_against_clarabel(weight):
         z = cp.Variable(4, nonneg=True)
         loss = cp.sum(cp.pos(-outcomes @ z)) / len(outcomes)
         constraint = problem.expected_return.numpy() @ z >= 1.0
-        cp.Problem(cp.Minimize(loss + weight * cp.sum_squares(z)), [constraint]).solve(
+        cp.Problem(cp.Minimize(loss + weight / 4 * cp.sum_squares(z)), [constraint]).solve(
             solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
         )
         np.testing.assert_allclose(found.decision[context], z.value, atol=1e-5)

@@ -86,8 +86,8 @@ class Solvers:
     oracle: Solver = field(default_factory=AutoSolver)
 
 
-#: The authors' quadratic term for linear programs: 0.001 per decision, of which POP has 15.
-_RIDGE = RidgeSolver(0.001 / 15)
+#: The quadratic term of the paper's text, in the authors' size.
+_RIDGE = RidgeSolver(0.001)
 
 #: Of several optimal decisions "auto" gives the centre, "vertex" a corner, "ridge" the shortest.
 SOLVERS: dict[str, Solvers] = {

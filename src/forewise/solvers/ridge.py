@@ -20,7 +20,7 @@ from forewise.solvers.solution import Solution
 
 @dataclass(frozen=True)
 class RidgeSolver(Solver):
-    """Solves a problem with `weight` · |decision|² added to its objective.
+    """Solves a problem with `weight` · (mean square of the decision) added to its objective.
 
     That is how linear programs are mostly learned through (Wilder et al. 2019; the paper's text):
     of decisions equally good the smallest is taken, and the decision no longer jumps. It pays by
@@ -34,7 +34,7 @@ class RidgeSolver(Solver):
     Parameters
     ----------
     weight : float
-        In units of the cost per squared unit of the decision.
+        In units of the cost per squared unit of the decision. The paper's is 0.001.
     general : ProgramSolver
         What solves the programs.
 
@@ -65,7 +65,7 @@ class RidgeSolver(Solver):
         program = problem.program(scenarios)
         n_decisions = problem.n_decisions(scenarios.n_outcomes)
         term = torch.zeros_like(program.P[0])
-        term.diagonal()[:n_decisions] = 2 * self.weight
+        term.diagonal()[:n_decisions] = 2 * self.weight / n_decisions
         found = self.general.solve_program(replace(program, P=program.P + term))
-        length = found.decision[:, :n_decisions].square().sum(-1)
-        return replace(found, objective=found.objective - self.weight * length)
+        squares = found.decision[:, :n_decisions].square().mean(-1)
+        return replace(found, objective=found.objective - self.weight * squares)
