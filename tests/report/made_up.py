@@ -10,7 +10,8 @@ from forewise.experiments import Settings, load_settings
 _FR = {
     "d-ann": 520, "d-gp": 190, "d-bnn": 34, "c-ann": 33, "c-bnn": 28, "bnn-ensemble": 15,
     "d-bnn-tuned": 24, "c-ann-tuned": 21, "c-bnn-tuned": 16, "saa": 820, "knn-saa": 95,
-    "forest-saa": 88, "ensemble": 27, "mixture": 19, "direct": 18, "oracle": 0.4,
+    "forest-saa": 88, "ensemble": 27, "mixture": 19, "direct": 18, "cautious-ensemble": 17,
+    "oracle": 0.4,
 }  # fmt: skip
 _BASE = {"nv1": (420, 1.0), "nv2": (360, 1.2), "nvqp": (10300, 62.0), "pop": (200, 1.4)}
 _CONSTANTS = {"all-dji": 826, "all-nasdaq": 1180, "all-nyse": 990, "all-russell": 1420,
