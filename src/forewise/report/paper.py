@@ -39,6 +39,10 @@ CAVEATS = {
         "POP: most optima are not unique, and the paper broke ties differently for decoupled and "
         "combined methods. Here all methods get the centre of the optimal face, or all a corner."
     ),
+    ("pop-ridge", "FR"): (
+        "With a quadratic term: the paper's combined methods learn and decide so, its decoupled "
+        "ones decide without the term. The term is larger than the risk it is added to."
+    ),
     ("pop2", "R"): (
         "POP2: over test rows “everything in DJI” has R = 826 and equal weights 1064; in the "
         "paper's way of averaging 777 and 1021. Our means here are over rows, too: they are about "
