@@ -7,6 +7,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from forewise import cli, demo
+from forewise.cli import experiments
 from forewise.exceptions import InvalidInputError
 
 
@@ -65,9 +66,17 @@ def test_unknown_names_are_told(tmp_path):
     assert "did you mean nvqp" in str(result.exception)
     result = CliRunner().invoke(cli.app, ["run", "nv1", "--seeds", "few"])
     assert "seeds must be a number" in str(result.exception)
+    result = CliRunner().invoke(cli.app, ["run", "nv1", "--seeds", "0"])
+    assert "for seed 0 alone write 0," in str(result.exception)
 
 
 def test_data_are_listed(tmp_path):
     shown = CliRunner().invoke(cli.app, ["data", "list", "--data-dir", str(tmp_path)]).output
     assert "cnnpred" in shown
     assert "forewise data fetch cnnpred" in shown
+
+
+def test_one_seed_by_its_number():
+    assert experiments._seeds("3,") == [3]
+    assert experiments._seeds("0,2") == [0, 2]
+    assert experiments._seeds("2") == 2

@@ -127,11 +127,13 @@ def report_real(
 
 def _seeds(text: str) -> int | list[int]:
     try:
-        numbers = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError as error:
         raise InvalidInputError(
             f"seeds must be a number such as 5, or a list such as 0,3,4, but is {text!r}"
         ) from error
+    if text.strip() == "0":
+        raise InvalidInputError("seeds must be at least one, but is 0: for seed 0 alone write 0,")
     return numbers if "," in text else numbers[0]
 
 
