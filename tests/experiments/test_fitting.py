@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import forewise as fw
 from forewise.experiments import KEY, InfeasibleDecisionError, all_fits, compute, fitting
 from forewise.experiments.judging import hold_court, violations
 from forewise.experiments.kinds import Solvers
-from forewise.experiments.methods import Task, _predictor, _translated
+from forewise.experiments.methods import Task, _predictor, _translated, fit_rule
 from forewise.experiments.work import key_of
 from forewise.predictors.weights import Layout
 from tests.experiments.tiny import TEXT, tiny_settings
@@ -153,6 +154,23 @@ def test_an_infeasible_decision_is_never_scored(settings):
     decision[7] = -1e-3
     with pytest.raises(InfeasibleDecisionError, match=r"1 of 15 .* test row 7"):
         court.figures(decision, None, ["R"])
+
+
+def test_combined_learning_goes_through_the_training_solver(settings):
+    """Decided alike, but trained through a large quadratic term, it is another network."""
+    fit = fit_of(settings, "combined")
+    court = hold_court(fit.setting)
+    split = court.split
+    # No divergence: its weight depends on the solver, too.
+    predictor = {**fit.method.predictor, "kl_weight": 0.0}
+    method = replace(fit.method, keep="last", predictor=predictor)
+
+    def decided(solvers):
+        task = Task(court.problem, split.train, split.validation, split.test, 2, 3, solvers)
+        return fit_rule(method, task).decide(split.test.X, 8, 0)
+
+    plain, ridged = decided(Solvers()), decided(Solvers(training=fw.RidgeSolver(100.0)))
+    assert np.abs(plain - ridged).max() > 1e-6
 
 
 def test_combined_learning_translates_k_with_its_own_unit(settings):

@@ -132,7 +132,7 @@ def _seeds(text: str) -> int | list[int]:
         raise InvalidInputError(
             f"seeds must be a number such as 5, or a list such as 0,3,4, but is {text!r}"
         ) from error
-    if text.strip() == "0":
+    if numbers == [0] and "," not in text:
         raise InvalidInputError("seeds must be at least one, but is 0: for seed 0 alone write 0,")
     return numbers if "," in text else numbers[0]
 

@@ -298,7 +298,7 @@ class Likelihood(Objective):
         self, network: Network, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
         """Mean over the rows, draws and outcomes."""
-        # Eight times faster than x[rows], on tables with many rows.
+        # Much faster than x[rows], on tables with many rows.
         x, y = self.x.index_select(0, rows), self.y.index_select(0, rows)
         return network.loss(x, y, self.n_draws, generator)
 

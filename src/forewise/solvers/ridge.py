@@ -22,7 +22,7 @@ from forewise.solvers.solution import Solution
 class RidgeSolver(Solver):
     """Solves a problem with `weight` · (mean square of the decision) added to its objective.
 
-    That is how linear programs are mostly learned through (Wilder et al. 2019; the paper's text):
+    Linear programs are often learned through in this way (Wilder et al. 2019; the paper's text):
     of decisions equally good the smallest is taken, and the decision no longer jumps. It pays by
     decisions that are not those of the problem, and the more the larger the weight. Prefer
     `InteriorPoint`, which differentiates linear programs as they are, unless a short decision is
