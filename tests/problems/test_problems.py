@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import linprog
 
 import forewise as fw
 
@@ -58,6 +59,54 @@ def test_portfolio_bounds_and_budget_hold():
     assert float(decision.max()) <= 0.5 + 1e-8
     assert float(decision[:, 0].min()) >= 0.1 - 1e-8
     assert float((decision @ problem.expected_return).min()) >= 0.15 - 1e-8
+
+
+def at_least(problem, values):
+    """The smallest loss of a portfolio that may return more than it must, by HiGHS."""
+    n = problem.n_outcomes
+    M = len(values)
+    lower = [*problem.lower.tolist(), *[0.0] * M]
+    upper = [*([np.inf] * n if problem.upper is None else problem.upper.tolist()), *[np.inf] * M]
+    rows = np.hstack([-values, -np.eye(M)])
+    enough = np.hstack([-problem.expected_return.numpy(), np.zeros(M)])
+    found = linprog(
+        np.repeat([0.0, 1.0 / M], [n, M]),
+        A_ub=np.vstack([rows, enough]),
+        b_ub=[*[0.0] * M, -float(problem.minimum_return)],
+        bounds=np.column_stack([lower, upper]),
+    )
+    assert found.success
+    return found.fun
+
+
+@pytest.mark.parametrize("mean", [1.0, 0.1, -0.5], ids=["cannot lose", "may lose", "loses"])
+@pytest.mark.parametrize(
+    "bounds", [{}, {"upper": 2.0}, {"lower": -0.5}], ids=["long", "bounded", "short"]
+)
+def test_a_portfolio_returns_no_more_than_it_must_and_loses_no_more_for_it(mean, bounds):
+    values = np.random.default_rng(2).normal(mean, 0.3, (4, 12, 3))
+    problem = fw.Portfolio([0.9, 1.0, 1.1], 2.0, **bounds)
+    solution = fw.solve(problem, fw.Scenarios(values))
+    returned = solution.decision @ problem.expected_return
+    assert torch.allclose(returned, torch.full_like(returned, 2.0))
+    assert solution.objective.tolist() == pytest.approx([at_least(problem, v) for v in values])
+
+
+@pytest.mark.parametrize(
+    ("problem", "least"),
+    [
+        # Holdings that must not be given up return 0.6; any loss is theirs.
+        (fw.Portfolio([0.1, 0.2], 0.1, lower=2.0), 0.6),
+        # Nothing is asked for, and a debt of one that is good to have.
+        (fw.Portfolio([0.1, 0.2], -1.0, upper=[-1.0, 0.0], lower=-2.0), -1.0),
+    ],
+    ids=["kept", "owed"],
+)
+def test_a_portfolio_that_cannot_shrink_may_return_more(problem, least):
+    values = np.random.default_rng(3).normal(-0.2, 0.3, (2, 9, 2))
+    solution = fw.solve(problem, fw.Scenarios(values))
+    assert float((solution.decision @ problem.expected_return).min()) >= least - 1e-7
+    assert solution.objective.tolist() == pytest.approx([at_least(problem, v) for v in values])
 
 
 def test_a_return_that_no_holding_reaches_is_infeasible():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -305,6 +307,17 @@ def test_the_centre_of_many_decisions_moves_with_the_outcomes():
     assert torch.allclose(y.grad[0], pull / pull.sum(), atol=1e-4)
 
 
+def at_least(program):
+    """A portfolio's program that lets it return more than is asked for."""
+    return replace(
+        program,
+        G=torch.cat([program.G, -program.E], 1),
+        h=torch.cat([program.h, -program.e], 1),
+        E=None,
+        e=None,
+    )
+
+
 def test_gradients_where_decisions_as_large_as_one_likes_are_optimal():
     """A portfolio that cannot lose may be any number of times as large: there is no centre.
 
@@ -316,11 +329,11 @@ def test_gradients_where_decisions_as_large_as_one_likes_are_optimal():
     for unit in (1.0, 1024.0):
         problem = fw.Portfolio([0.9, 1.0, 1.1, 1.2], 10.0 * unit)
         leaf = values.clone().requires_grad_()
-        solution = fw.solve(problem, fw.Scenarios(leaf), fw.InteriorPoint())
+        solution = fw.InteriorPoint().solve_program(at_least(problem.program(fw.Scenarios(leaf))))
         assert float(solution.objective.detach().abs().max()) <= 1e-6 * unit
         (solution.decision / unit).square().sum().backward()
         gradients.append(leaf.grad)
-        program = problem.program(fw.Scenarios(values))
+        program = at_least(problem.program(fw.Scenarios(values)))
         _, centres, _, _ = follow_paths(as_arrays(program), 1e-9, 100, np.full(3, 1e-3))
         assert (centres.holds > 0).all()
         assert np.abs(centres.points.z[:, :4]).max() <= 100 * unit

@@ -33,11 +33,11 @@ def quadratic_newsvendor(problem: fw.QuadraticNewsvendor) -> fw.CvxpyProblem:
 
 
 def portfolio(problem: fw.Portfolio) -> fw.CvxpyProblem:
-    """The portfolio without short sales, budget and upper bounds."""
+    """The portfolio without short sales, budget and upper bounds: it returns what is asked for."""
     cp = import_cvxpy()
     n = problem.n_outcomes
     z, y = cp.Variable(n, nonneg=True, name="holding"), cp.Parameter(n, name="return")
-    rows = [problem.expected_return.numpy() @ z >= float(problem.minimum_return)]
+    rows = [problem.expected_return.numpy() @ z == float(problem.minimum_return)]
     return fw.CvxpyProblem(cp.Minimize(cp.pos(-y @ z)), rows, decision=z, outcome=y)
 
 

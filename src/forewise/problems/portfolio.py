@@ -25,7 +25,9 @@ class Portfolio(Problem):
                                 lower ≤ z ≤ upper,  and  Σ z = budget if there is one
 
     Where several portfolios have the same least loss (often 0), the interior-point solver
-    gives the analytic centre of them all, and a simplex-like one gives a corner.
+    gives the analytic centre of them all, and a simplex-like one gives a corner. One that returns
+    more than is asked for loses no less than its copy that is smaller in proportion: where
+    nothing stands in the way of that copy, decisions return exactly `minimum_return`.
 
     Parameters
     ----------
@@ -78,6 +80,17 @@ class Portfolio(Problem):
         """One holding per asset."""
         return n_outcomes
 
+    @property
+    def _shrinks(self) -> bool:
+        """Whether a portfolio that returns too much has a smaller copy that returns just enough.
+
+        It has, where holding nothing is within the bounds and some return is asked for.
+        """
+        nothing_held = bool((self.lower <= 0).all()) and (
+            self.upper is None or bool((self.upper >= 0).all())
+        )
+        return self.budget is None and bool(self.minimum_return > 0) and nothing_held
+
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         return (-(outcome * decision).sum(-1)).clamp_min(0)
 
@@ -86,13 +99,19 @@ class Portfolio(Problem):
         device = returns.device
         n = self.n_outcomes
         eye = torch.eye(n, dtype=returns.dtype, device=device)
-        G = torch.cat([-eye, -self.expected_return.to(device)[None]])
-        h = torch.cat([-self.lower, -self.minimum_return[None]]).to(device)
+        expected, minimum = self.expected_return.to(device)[None], self.minimum_return.to(device)
+        G, h = -eye, -self.lower.to(device)
+        equality = {}
+        if self._shrinks:
+            # As an inequality the row would leave the portfolios that cannot lose unbounded, and
+            # them without a centre.
+            equality = {"E": expected[None], "e": minimum[None, None]}
+        else:
+            G, h = torch.cat([G, -expected]), torch.cat([h, -minimum[None]])
         if self.upper is not None:
             G, h = torch.cat([G, eye]), torch.cat([h, self.upper.to(device)])
-        budget = {}
         if self.budget is not None:
-            budget = {"E": returns.new_ones(1, 1, n), "e": self.budget.to(device)[None, None]}
+            equality = {"E": returns.new_ones(1, 1, n), "e": self.budget.to(device)[None, None]}
         # u_j is the loss of scenario j: −y_j'z ≤ u_j and 0 ≤ u_j.
         return ScenarioProgram(
             weights=scenarios.weights,
@@ -103,5 +122,5 @@ class Portfolio(Problem):
             T=-returns[:, :, None, :],
             W=-returns.new_ones(1, 1, 2, 1),
             r=returns.new_zeros(1, 1, 2),
-            **budget,
+            **equality,
         )
