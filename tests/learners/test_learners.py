@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import forewise as fw
+from forewise.predictors.training import validation_generator
 from forewise.testing import check_learner
 
 BRIEF = fw.Training(epochs=2, batch_size=32)
@@ -109,6 +111,60 @@ def test_pretraining_comes_first():
     X, y = table(n_outcomes=1)
     learner = fw.CombinedLearner(NEWSVENDOR, bayesian(), pretraining=fw.Training(epochs=3))
     assert len(learner.fit(X, y).history_) == 3 + BRIEF.epochs
+
+
+def warmed(pretraining, training):
+    """A combined learner with a warm start, and the decoupled one that is its start."""
+    network = {"hidden_sizes": (32,), "n_scenarios": 4, "random_state": 0}
+    return (
+        fw.CombinedLearner(
+            NEWSVENDOR, fw.BayesianPredictor(**network, training=training), pretraining=pretraining
+        ),
+        fw.DecoupledLearner(NEWSVENDOR, fw.BayesianPredictor(**network, training=pretraining)),
+    )
+
+
+def test_a_warm_start_is_kept_where_what_seems_better_is_noise():
+    rows = (*wave(400, 0), *wave(20, 2))
+    pretraining, training = fw.Training(epochs=60), fw.Training(epochs=10, learning_rate=5e-3)
+    combined, start = (learner.fit(*rows) for learner in warmed(pretraining, training))
+    regrets = [record["regret"] for record in combined.history_[60:]]
+    assert min(regrets) < start.history_[-1]["regret"]  # twenty rows like some epoch
+    assert combined.decide(rows[0]) == pytest.approx(start.decide(rows[0]), abs=1e-12)
+
+
+def test_a_warm_start_is_left_for_what_is_better():
+    rows = (*wave(400, 0), *wave(400, 1))
+    brief, training = fw.Training(epochs=2), fw.Training(epochs=40, learning_rate=5e-3)
+    combined, start = (learner.fit(*rows) for learner in warmed(brief, training))
+    test = wave(400, 2)
+    assert combined.score(*test) > 0.8 * start.score(*test)  # scores are negative costs
+
+
+def test_doubt_is_the_standard_error_of_the_difference_to_the_start():
+    rows = (*wave(60, 0), *wave(25, 1))
+    learner = warmed(None, BRIEF)[0]
+    predictor = learner.predictor
+    parts = predictor.prepare(*rows)
+    objective = learner.objective(predictor, *parts).from_warm_start(predictor.seed_)
+
+    def look():
+        generator = validation_generator(predictor.seed_)
+        figures = objective.validate(predictor.network_, 0, generator)
+        generator = validation_generator(predictor.seed_)
+        with torch.no_grad():
+            solution = objective.decide(NEWSVENDOR, parts[1].x_scaled, generator)
+        return figures, NEWSVENDOR.cost(solution.decision, rows[3]).numpy()
+
+    figures, before = look()
+    assert figures["doubt"] == 0
+    with torch.no_grad():
+        predictor.network_.weights.mean.mul_(1.5)
+    figures, after = look()
+    difference = after - before
+    expected = difference.std(ddof=1) / np.sqrt(len(difference))
+    assert figures["doubt"] * objective.scale == pytest.approx(expected)
+    assert figures["validation"] * objective.scale == pytest.approx(after.mean())
 
 
 def test_predictors_without_gradients_are_refused_by_name():

@@ -63,6 +63,18 @@ def test_the_best_epoch_is_kept(monkeypatch):
     assert not same(kept[2], kept[-1])
 
 
+def test_doubt_counts_in_what_is_kept(monkeypatch):
+    figures = iter([(3.0, 0.0), (2.0, 1.5), (2.5, 0.1), (2.4, 0.3)])  # the first before training
+    kept = []
+
+    def validate(self, network, epoch, generator):
+        kept.append({name: value.clone() for name, value in network.state_dict().items()})
+        return dict(zip(("validation", "doubt"), next(figures), strict=True))
+
+    monkeypatch.setattr("forewise.predictors.networked.Likelihood.validate", validate)
+    assert same(weights(predictor(epochs=3).fit(*table())), kept[2])
+
+
 def test_training_that_makes_it_worse_changes_nothing(monkeypatch):
     """What another training left behind is a candidate too."""
     figures = iter([1.0, *[2.0] * 6])

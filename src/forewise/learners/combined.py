@@ -45,7 +45,11 @@ class CombinedLearner(Learner):
     n_scenarios : int
         Scenarios of each context in training.
     pretraining : Training, optional
-        Fit the predictor decoupled first, with these settings: a warm start.
+        Fit the predictor decoupled first, with these settings: a warm start. Prefer it where most
+        decisions cost nothing, as those of a portfolio that seldom loses: only rows that cost
+        something say where to go, and training from nothing learns those few by heart. What the
+        warm start decides is kept unless the validation rows say, beyond their noise, that
+        training through the solver made it better.
     solver : Solver, optional
         `AutoSolver()` by default.
     n_scenarios_deciding : int
@@ -75,10 +79,11 @@ class CombinedLearner(Learner):
         require_gradients(self.problem)
         predictor = self._differentiable(cloned_predictor(self.predictor))
         rows, validation = predictor.prepare(X, y, X_val, y_val)
+        objective = self.objective(predictor, rows, validation, past)
         if self.pretraining is not None:
             predictor.train(predictor.likelihood(rows, validation), rows, self.pretraining)
+            objective = objective.from_warm_start(predictor.seed_)
 
-        objective = self.objective(predictor, rows, validation, past)
         predictor.train(objective, rows, predictor.training or Training())
         self.history_ = predictor.history_
         self._remember(predictor)

@@ -5,8 +5,9 @@ May import: exceptions, predictors, problems, solvers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import joblib
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 from forewise.exceptions import SolveError, UnsupportedProblemError
 from forewise.predictors.network import Network
 from forewise.predictors.networked import Rows
-from forewise.predictors.training import Objective
+from forewise.predictors.training import Objective, validation_generator
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
@@ -49,6 +50,15 @@ class Judge:
 
     def cost(self, solution: Solution, rows: torch.Tensor | None = None) -> torch.Tensor:
         """Mean cost over the contexts that have a decision."""
+        return self._decided_costs(solution, rows).mean()
+
+    def costs(self, solution: Solution) -> torch.Tensor:
+        """Cost of every context (n_contexts,), without gradients; NaN where it has no decision."""
+        costs = torch.full_like(self.outcome[:, 0], torch.nan)
+        costs[solution.optimal] = self._decided_costs(solution, None).detach().to(costs)
+        return costs
+
+    def _decided_costs(self, solution: Solution, rows: torch.Tensor | None) -> torch.Tensor:
         outcome, problem, chosen = self.outcome, self.problem, solution.first_stage
         if rows is not None:
             outcome, problem = outcome[rows], problem.for_contexts(rows)
@@ -57,7 +67,7 @@ class Judge:
             _require_most(solution)
             chosen, outcome = chosen[decided], outcome[decided]
             problem = problem.for_contexts(decided.nonzero().squeeze(-1))
-        return problem.training_cost(chosen, outcome).mean()
+        return problem.training_cost(chosen, outcome)
 
     def regret(self, solution: Solution) -> float:
         """Mean cost above that of deciding with the outcome known."""
@@ -66,7 +76,13 @@ class Judge:
 
 @dataclass(frozen=True)
 class DecisionCost(Objective):
-    """The cost of the decisions themselves, in units of what ignoring the context costs."""
+    """The cost of the decisions themselves, in units of what ignoring the context costs.
+
+    Costs of single outcomes are noisy: of many epochs the one that seems best on the validation
+    rows may have been lucky. Where training starts from a forecast that is good already
+    (`start_costs` are those of its decisions on the validation rows), an epoch is as good as its
+    cost and one standard error of the difference to the start's, row by row.
+    """
 
     decide: Decide
     rows: Rows
@@ -76,6 +92,11 @@ class DecisionCost(Objective):
     scale: float
     title: str
     identity: str
+    start_costs: torch.Tensor | None = None  # (n_contexts,) of the validation rows
+
+    def from_warm_start(self, seed: int) -> DecisionCost:
+        """The same, with its start as what is to be left for good reasons only."""
+        return replace(self, start_costs=self._validation_costs(validation_generator(seed)))
 
     def loss(
         self, network: Network, rows: torch.Tensor, generator: torch.Generator
@@ -89,15 +110,24 @@ class DecisionCost(Objective):
         self, network: Network, epoch: int, generator: torch.Generator
     ) -> dict[str, float]:
         """Mean cost of the validation rows' decisions, and their regret in the user's units."""
-        if self.validation is None or self.validation_judge is None:
+        costs = self._validation_costs(generator)
+        if costs is None or self.validation_judge is None:
             return {}
-        problem = self.validation_judge.problem
-        solution = self.decide(problem, self.validation.x_scaled, generator)
-        cost = self.validation_judge.cost(solution).item()
-        return {
+        cost = costs.nanmean().item()
+        figures = {
             "validation": cost / self.scale,
             "regret": cost - self.validation_judge.informed_cost,
         }
+        if self.start_costs is None:
+            return figures
+        return figures | {"doubt": _standard_error(costs - self.start_costs) / self.scale}
+
+    @torch.no_grad()
+    def _validation_costs(self, generator: torch.Generator) -> torch.Tensor | None:
+        if self.validation is None or self.validation_judge is None:
+            return None
+        judge = self.validation_judge
+        return judge.costs(self.decide(judge.problem, self.validation.x_scaled, generator))
 
 
 @dataclass(frozen=True)
@@ -160,6 +190,12 @@ def require_gradients(problem: Problem) -> None:
 def identity_of(problem: Problem, *more: object) -> str:
     """A mark of a problem and all its data, and of what else matters, for checkpoints."""
     return " ".join([str(joblib.hash(problem)), *map(str, more)])
+
+
+def _standard_error(values: torch.Tensor) -> float:
+    """Of the mean of independent values; NaN are left out, and one value alone has none."""
+    known = values[~values.isnan()]
+    return float(known.std() / math.sqrt(len(known))) if len(known) > 1 else 0.0
 
 
 def _spread(n_rows: int, at_most: int) -> torch.Tensor:

@@ -49,9 +49,10 @@ class Progress:
 
     def consider(self, figures: dict[str, float], network: Network) -> None:
         """Take note of the weights if their figures are the best so far."""
-        if figures.get("validation", math.inf) < self.best_figure:
+        figure = figures.get("validation", math.inf) + figures.get("doubt", 0.0)
+        if figure < self.best_figure:
             self.best = copy.deepcopy(network.state_dict())
-            self.best_figure = figures["validation"]
+            self.best_figure = figure
             self.epochs_since_best = 0
 
 

@@ -109,7 +109,8 @@ class Objective(ABC):
     ) -> dict[str, float]:
         """Figures of the validation rows; called after each epoch.
 
-        ``"validation"`` decides which epoch is kept. Empty where there is nothing to validate on.
+        ``"validation"``, and ``"doubt"`` on top where there is some, decide which epoch is kept.
+        Empty where there is nothing to validate on.
         """
 
 
@@ -185,13 +186,17 @@ def _epoch(
 
 
 def _validated(job: Job, epoch: int = 0) -> dict[str, float]:
-    """Figures of the validation rows.
-
-    From the same draws after every epoch: the best is not the one with the luckiest draws.
-    """
-    generator = torch.Generator().manual_seed(_mixed(job.seed, 0))
+    """Figures of the validation rows."""
     with torch.no_grad():
-        return job.objective.validate(job.network, epoch, generator)
+        return job.objective.validate(job.network, epoch, validation_generator(job.seed))
+
+
+def validation_generator(seed: int) -> torch.Generator:
+    """What validation draws from, after every epoch anew.
+
+    From the same draws: the best epoch is not the one with the luckiest ones.
+    """
+    return torch.Generator().manual_seed(_mixed(seed, 0))
 
 
 def step(
