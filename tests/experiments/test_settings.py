@@ -41,10 +41,10 @@ def test_table_2_has_the_papers_six_pairs(shipped):
         ("nv1", "d-bnn", 350, 32, 0.0015, "best"),
         ("nvqp", "c-bnn", 350, 256, 0.002, "best"),
         ("pop", "d-bnn", 150, 128, 0.0007, "best"),
-        ("pop", "c-bnn", 150, 128, 0.0004, "last"),
-        ("pop", "c-ann", 100, 128, 0.001, "last"),
+        ("pop", "c-bnn", 150, 128, 0.0004, "best"),
+        ("pop", "c-ann", 100, 128, 0.001, "best"),
         ("pop2", "d-ann", 100, 128, 0.00005, "best"),
-        ("pop2-strict", "c-bnn", 150, 128, 0.0001, "last"),
+        ("pop2-strict", "c-bnn", 150, 128, 0.0001, "best"),
     ],
 )
 def test_the_papers_settings(shipped, experiment, method, epochs, batch_size, learning_rate, keep):
