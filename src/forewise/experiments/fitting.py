@@ -1,7 +1,7 @@
 """One fit of the paper's kind: a method on the data of one seed, judged for every M.
 
 May import: exceptions, policy, learners' words through its siblings, and its siblings `methods`,
-`baselines`, `judging`, `kinds`, `resources`, `work`.
+`baselines`, `judging`, `kinds`, `resources`, `rough_times`, `work`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -21,6 +20,7 @@ from forewise.experiments.judging import Court, Setting, hold_court, load_split
 from forewise.experiments.kinds import FORECAST_METRICS, REAL, SOLVERS, WITHOUT_SCENARIOS
 from forewise.experiments.methods import Method, Task, fit_rule
 from forewise.experiments.resources import peak_memory, restart_peak
+from forewise.experiments.rough_times import rough_seconds
 from forewise.experiments.work import Key, Product, Row, Work, key_of
 from forewise.policy import Policy
 
@@ -57,7 +57,8 @@ class Fit(Work):
     @property
     def rough_seconds(self) -> float:
         """From the sizes of network and data."""
-        return _rough_seconds(self)
+        setting = self.setting
+        return rough_seconds(self.method, setting.problem.name, setting.n_train, self.m_train)
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -179,23 +180,3 @@ def _config_hash(fit: Fit) -> str:
         "oracle": None if setting.oracle is None else setting.oracle.model_dump(),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _rough_seconds(fit: Fit) -> float:
-    method, n_train = fit.method, fit.setting.n_train
-    n_outcomes = {"nvqp": 6, "pop": 15, "pop2-paper": 5, "pop2-strict": 5}
-    width = n_outcomes.get(fit.setting.dataset.name, 1)
-    seconds = 2.0
-    if method.is_network:
-        epochs = method.training.get("epochs", 200)
-        n_weights = sum(a * b for a, b in pairwise(method.hidden_sizes))
-        draws = fit.m_train if method.predictor.get("kind") in ("bayesian", "mixture") else 1
-        batches = n_train / method.training.get("batch_size", 128)
-        each = 3e-3 + draws * n_weights * 1e-8 * n_train / batches
-        if method.learner["kind"] != "decoupled":
-            each += {"nv": 0.0, "nvqp": 0.01}.get(fit.setting.problem.name, 0.1)
-        seconds += epochs * batches * each
-    elif method.predictor.get("kind") == "gaussian-process":
-        rows = min(n_train, 2000)
-        seconds += (1 + method.predictor.get("n_restarts", 0)) * width * (rows / 1000) ** 3
-    return seconds
