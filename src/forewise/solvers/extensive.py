@@ -48,8 +48,11 @@ def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
     n = program.n_decisions
     rows = W.shape[1]
     T = np.concatenate([T, np.zeros((len(kept), rows - T.shape[1], n))], axis=1)
+    P = sp.block_diag([block("P"), _diagonal_blocks(weights[:, None, None] * D)], format="csc")
+    # It stores the zeros of its dense blocks, and a linear program would pass for a quadratic one.
+    P.eliminate_zeros()
     return ExtensiveForm(
-        P=sp.block_diag([block("P"), _diagonal_blocks(weights[:, None, None] * D)], format="csc"),
+        P=P,
         q=np.concatenate([block("q"), (weights[:, None] * d).ravel()]),
         c=float(block("c")),
         A=_stack(block("G"), T, W),
