@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -141,7 +143,7 @@ def test_a_warm_start_is_left_for_what_is_better():
     assert combined.score(*test) > 0.8 * start.score(*test)  # scores are negative costs
 
 
-def test_doubt_is_the_standard_error_of_the_difference_to_the_start():
+def test_doubt_is_the_standard_error_of_a_difference_to_the_start_that_is_not_clear():
     rows = (*wave(60, 0), *wave(25, 1))
     learner = warmed(None, BRIEF)[0]
     predictor = learner.predictor
@@ -165,6 +167,9 @@ def test_doubt_is_the_standard_error_of_the_difference_to_the_start():
     expected = difference.std(ddof=1) / np.sqrt(len(difference))
     assert figures["doubt"] * objective.scale == pytest.approx(expected)
     assert figures["validation"] * objective.scale == pytest.approx(after.mean())
+    # Against a start that was much worse there is none.
+    objective = replace(objective, start_costs=objective.start_costs + 2 * expected + 1)
+    assert look()[0]["doubt"] == 0
 
 
 def test_predictors_without_gradients_are_refused_by_name():

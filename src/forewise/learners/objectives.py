@@ -80,8 +80,8 @@ class DecisionCost(Objective):
 
     Costs of single outcomes are noisy: of many epochs the one that seems best on the validation
     rows may have been lucky. Where training starts from a forecast that is good already
-    (`start_costs` are those of its decisions on the validation rows), an epoch is as good as its
-    cost and one standard error of the difference to the start's, row by row.
+    (`start_costs` are those of its decisions on the validation rows), an epoch that is not better
+    than the start by one standard error of the difference, row by row, has that error on top.
     """
 
     decide: Decide
@@ -120,7 +120,9 @@ class DecisionCost(Objective):
         }
         if self.start_costs is None:
             return figures
-        return figures | {"doubt": _standard_error(costs - self.start_costs) / self.scale}
+        error = _standard_error(costs - self.start_costs)
+        better = cost + error < self.start_costs.nanmean().item()
+        return figures | {"doubt": 0.0 if better else error / self.scale}
 
     @torch.no_grad()
     def _validation_costs(self, generator: torch.Generator) -> torch.Tensor | None:
