@@ -30,9 +30,9 @@ def test_a_linear_programs_solution_is_a_corner():
         solution = fw.solve(problem, scenarios, solver)
         gains = (scenarios.values * solution.decision[:, None]).sum(-1)
         losses = solution.recourse.squeeze(-1)
-        held = (solution.decision <= 1e-8).sum(-1)
+        not_held = (solution.decision <= 1e-8).sum(-1)
         rows = (losses <= 1e-8).sum(-1) + (gains + losses <= 1e-8).sum(-1)
-        return held + rows + 1  # the return that is asked for is always met exactly
+        return not_held + rows + 1  # the return that is asked for is always met exactly
 
     n_variables = 5 + 12
     assert (active(fw.ReferenceSolver()) >= n_variables).all()

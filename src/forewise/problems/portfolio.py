@@ -86,10 +86,10 @@ class Portfolio(Problem):
 
         It has, where holding nothing is within the bounds and some return is asked for.
         """
-        nothing_held = bool((self.lower <= 0).all()) and (
+        may_hold_nothing = bool((self.lower <= 0).all()) and (
             self.upper is None or bool((self.upper >= 0).all())
         )
-        return self.budget is None and bool(self.minimum_return > 0) and nothing_held
+        return self.budget is None and bool(self.minimum_return > 0) and may_hold_nothing
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         return (-(outcome * decision).sum(-1)).clamp_min(0)
@@ -103,8 +103,8 @@ class Portfolio(Problem):
         G, h = -eye, -self.lower.to(device)
         equality = {}
         if self._shrinks:
-            # As an inequality the row would leave the portfolios that cannot lose unbounded, and
-            # them without a centre.
+            # As an inequality it would let portfolios that cannot lose be as large as one likes,
+            # and such optima have no centre.
             equality = {"E": expected[None], "e": minimum[None, None]}
         else:
             G, h = torch.cat([G, -expected]), torch.cat([h, -minimum[None]])
