@@ -2,8 +2,8 @@
 
 One model learns several series together, with store and product as inputs; every month it is
 fitted on the past and decides the next. The bakery's files are taken where they are (`forewise
-data list` says where they are sought); otherwise demand is made up. Run it with
-``python examples/07_bakery.py``; it draws ``07_bakery.png``.
+data list` says where they are sought, and how to get them); otherwise demand of the same shape is
+made up. Run it with ``python examples/07_bakery.py``; it draws ``07_bakery.png``.
 """
 
 from pathlib import Path
@@ -25,7 +25,8 @@ def demand_table() -> pd.DataFrame:
     try:
         table = bakery()
     except fw.MissingDataError:
-        print("the bakery's files are not here; demand is made up")
+        print("the data of the bakery are not here: made-up demand of the same shape")
+        print("(`forewise data list` says how to get them)")
         return made_up_table(n_days=700, seed=0)
     return table[table["store"].isin(STORES)].reset_index(drop=True)
 

@@ -2,8 +2,8 @@
 
 The schedule has ramp limits, too little is dearer than too much, and a battery helps when the load
 is seen. The demand of Victoria is taken where its file is (`forewise data list` says where it is
-sought); otherwise a load is made up. Run it with ``python examples/08_electricity.py``; it draws
-``08_electricity.png``.
+sought, and how to get it); otherwise demand of the same shape is made up. Run it with ``python
+examples/08_electricity.py``; it draws ``08_electricity.png``.
 """
 
 from collections.abc import Callable
@@ -16,48 +16,62 @@ from matplotlib.dates import ConciseDateFormatter
 from sklearn.base import clone
 
 import forewise as fw
-from forewise.datasets import day_ahead_problem, victoria, victoria_contexts
+from forewise.datasets import Victoria, day_ahead_problem, victoria, victoria_contexts
 from forewise.policy import ScenarioPolicy
 
 TRAINING = fw.Training(epochs=120, batch_size=32)
 
 
-def days_of_load() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Contexts, and loads in GW, of each day."""
+def demand() -> Victoria:
+    """Demand and temperature of Victoria, or made-up ones."""
     try:
-        data = victoria()
+        return victoria()
     except fw.MissingDataError:
-        print("the demand of Victoria is not here; a load is made up")
-        return made_up_days(400, seed=0)
-    contexts = victoria_contexts(data).dropna()
-    return contexts, data.demand.loc[contexts.index] / 1000
+        print("the data of Victoria are not here: made-up demand of the same shape")
+        print("(`forewise data list` says how to get them)")
+        return made_up_demand(400, seed=0)
 
 
-def made_up_days(n: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A double hump whose height follows the weather, and yesterday as the context."""
+def made_up_demand(n: int, seed: int) -> Victoria:
+    """A double hump that is lower on weekends, and higher on hot and on cold days."""
     random = np.random.default_rng(seed)
     hour = np.arange(48) / 2
     humps = np.exp(-(((hour - 8.5) / 3) ** 2)) + 1.3 * np.exp(-(((hour - 18) / 3.5) ** 2))
-    level = np.zeros(n)
+    warm = np.zeros(n)
     for day in range(1, n):
-        level[day] = 0.8 * level[day - 1] + 0.25 * random.normal()
-    week = np.where(np.arange(n) % 7 < 5, 1.0, 0.5)
+        warm[day] = 0.8 * warm[day - 1] + 2.5 * random.normal()
+    summer = np.cos(2 * np.pi * np.arange(n) / 365)
+    temperature = (17 + 6 * summer + warm)[:, None] + 5 * np.sin(2 * np.pi * (hour - 9) / 24)
+    dates = pd.date_range("2013-01-01", periods=n, name="date")
+    week = np.where(dates.day_of_week < 5, 1.0, 0.5)[:, None]
     noise = 0.04 * random.normal(size=(n, 48)).cumsum(axis=1)
-    index = pd.date_range("2013-01-01", periods=n, name="date")
-    loads = pd.DataFrame(4 + level[:, None] + week[:, None] * humps + noise, index)
-    loads = loads.set_axis([f"{h // 2:02d}:{h % 2 * 30:02d}" for h in range(48)], axis=1)
-    contexts = loads.shift(1).add_prefix("load_").assign(workday=week).dropna()
-    return contexts, loads.loc[contexts.index]
+    load = 4 + week * humps + 0.08 * np.abs(temperature - 18) + noise
+    half_hours = pd.DataFrame(
+        {
+            "time": pd.date_range(dates[0], periods=48 * n, freq="30min", tz="UTC"),
+            "date": dates.repeat(48),
+            "half_hour": np.tile(np.arange(48), n),
+            "demand": 1000 * load.ravel(),
+            "temperature": temperature.ravel(),
+            "holiday": False,
+        }
+    )
+    days = pd.DataFrame({"weekday": dates.day_of_week, "holiday": False, "measured": 48}, dates)
+    clock = [f"{h // 2:02d}:{h % 2 * 30:02d}" for h in range(48)]
+    by_day = [pd.DataFrame(table, dates, clock) for table in (1000 * load, temperature)]
+    return Victoria(half_hours, *by_day, days)
 
 
 def main(
     folder: Path = Path(),
-    data: tuple[pd.DataFrame, pd.DataFrame] | None = None,
+    data: Victoria | None = None,
     n_days: int = 28,
     training: fw.Training = TRAINING,
     n_scenarios: int = 8,
 ) -> dict[str, float]:
-    contexts, loads = days_of_load() if data is None else data
+    data = demand() if data is None else data
+    contexts = victoria_contexts(data).dropna()  # the first week lacks a week before
+    loads = data.demand.loc[contexts.index] / 1000  # in GW
     problem = day_ahead_problem()
     network = fw.BayesianPredictor(
         hidden_sizes=(64, 64), n_scenarios=4, kl_weight=0.1, prior_std=0.3, initial_std=0.01,

@@ -12,8 +12,8 @@ import forewise
 ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
-    *("exceptions", "storage", "arguments", "tables", "scenarios", "problems", "solvers"),
-    *("predictors", "policy", "learners", "features", "datasets", "metrics", "rolling"),
+    *("exceptions", "storage", "display", "arguments", "given", "tables", "scenarios", "problems"),
+    *("solvers", "predictors", "policy", "learners", "features", "datasets", "metrics", "rolling"),
     *("distributed", "experiments", "plots", "report", "testing", "bench", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.

@@ -316,7 +316,7 @@ def test_a_failed_context_keeps_its_number(monkeypatch):
 def test_many_failed_contexts_are_counted():
     too_demanding = fw.Portfolio([0.1, 0.2], 9.0, budget=1.0)
     with pytest.raises(fw.SolveError, match=r"context 4 is infeasible \(.*; and 2 more\. Leave"):
-        metrics.regrets(too_demanding, [[1.0, 0.0]] * 7, [[1.0, 2.0]] * 7)
+        metrics.oracle_decision(too_demanding, fw.Scenarios([[[1.0, 2.0]]] * 7))
 
 
 @every_problem
@@ -400,7 +400,10 @@ GOOD = np.ones((2, 3))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda p: metrics.regrets(p, GOOD, np.ones(3)), r"outcome must have shape .*\(3,\)"),
+        (
+            lambda p: metrics.regrets(p, GOOD, np.ones((3, 1, 2))),
+            r"outcome must have .*\(3, 1, 2\)",
+        ),
         (lambda p: metrics.regret(p, np.ones((0, 3)), np.ones((0, 3))), "both at least 1"),
         (lambda p: metrics.regrets(p, np.ones((2, 4)), GOOD), r"decision .*\(2, 3\).*\(2, 4\)"),
         (lambda p: metrics.regrets(p, GOOD, GOOD * np.nan), "outcome must be finite"),

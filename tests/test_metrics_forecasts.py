@@ -210,7 +210,7 @@ FORECAST = fw.Scenarios(np.ones((2, 3, 1)))
     ("call", "message"),
     [
         (lambda: metrics.crps(np.ones((2, 3, 1)), [[1.0]]), "scenarios must be a forewise"),
-        (lambda: metrics.crps(FORECAST, [1.0, 2.0]), r"outcome must have shape .*has shape \(2,\)"),
+        (lambda: metrics.crps(FORECAST, [1.0]), r"outcome must have shape .*has shape \(1, 1\)"),
         (lambda: metrics.crps(FORECAST, [[1.0]]), r"\(2, 1\) as the scenarios have.*\(1, 1\)"),
         (lambda: metrics.energy_score(FORECAST, [[1.0, 2], [1, 2]]), "as the scenarios have"),
         (lambda: metrics.energy_score(FORECAST, [[1.0], [np.nan]]), "outcome must be finite"),

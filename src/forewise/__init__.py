@@ -1,10 +1,17 @@
 """forewise turns data into decisions that are ready for what the data cannot tell."""
 
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from forewise import datasets, features
 from forewise.exceptions import (
+    ExtrapolationWarning,
     ForewiseError,
+    InfeasibleDecisionError,
     InputTypeError,
     InvalidInputError,
+    MissingDataError,
     MissingDependencyError,
     ModelError,
     SolveError,
@@ -12,7 +19,13 @@ from forewise.exceptions import (
     UnfittedError,
     UnsupportedProblemError,
 )
-from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner, Learner
+from forewise.learners import (
+    CombinedLearner,
+    DecoupledLearner,
+    DirectLearner,
+    Learner,
+    RegretMonitor,
+)
 from forewise.metrics import (
     block_bootstrap,
     block_bootstrap_difference,
@@ -60,6 +73,7 @@ from forewise.problems import (
     CVaR,
     CvxpyProblem,
     Expectation,
+    Given,
     MeanCVaR,
     Newsvendor,
     Portfolio,
@@ -94,6 +108,13 @@ from forewise.solvers import (
     solve_program,
 )
 
+if TYPE_CHECKING:
+    from forewise import distributed as distributed
+    from forewise import experiments as experiments
+    from forewise import plots as plots
+    from forewise import report as report
+    from forewise import testing as testing
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -118,17 +139,21 @@ __all__ = [
     "EnsemblePredictor",
     "Expectation",
     "ExponentialSchedule",
+    "ExtrapolationWarning",
     "ForestPredictor",
     "ForewiseError",
     "GaussianPredictor",
     "GaussianProcessPredictor",
+    "Given",
     "GroupedPredictor",
+    "InfeasibleDecisionError",
     "InputTypeError",
     "IntegerSolver",
     "InteriorPoint",
     "InvalidInputError",
     "Learner",
     "MeanCVaR",
+    "MissingDataError",
     "MissingDependencyError",
     "MixturePredictor",
     "ModelError",
@@ -145,6 +170,7 @@ __all__ = [
     "QuadraticNewsvendor",
     "QuantileBoostingPredictor",
     "ReferenceSolver",
+    "RegretMonitor",
     "ResidualPredictor",
     "RidgeSolver",
     "Risk",
@@ -190,3 +216,18 @@ __all__ = [
     "solve_program",
     "value_of_stochastic_solution",
 ]
+
+#: Imported when they are first asked for: most programs need none of them, and pictures and pages
+#: bring matplotlib along.
+_ON_DEMAND = frozenset({"distributed", "experiments", "plots", "report", "testing"})
+
+if not TYPE_CHECKING:  # a checker knows the names above, and shall find misspelt ones
+
+    def __getattr__(name: str) -> ModuleType:
+        if name in _ON_DEMAND:
+            return import_module(f"forewise.{name}")
+        raise AttributeError(f"module 'forewise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})

@@ -1,43 +1,276 @@
 """From what a user passed to a checked tensor: every message names the argument.
 
-Problems, scenarios and programs all take numbers as Python scalars, lists, NumPy arrays or
-torch tensors. They come through here once, at the border, so that no layer below has to ask
-again. May import: exceptions.
+Problems, scenarios and programs all take numbers as Python scalars, lists, NumPy arrays, pandas
+objects or torch tensors. They come through here once, at the border, so that no layer below has to
+ask again. What has no plain numbers (masked, sparse, dates, text) is refused, and never read as
+something else. May import: exceptions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 import torch
+from sklearn.utils import check_random_state
 
-from forewise.exceptions import InvalidInputError
+from forewise.exceptions import InputTypeError, InvalidInputError
 
 #: All solving is done in this precision, whatever precision the scenarios have.
 WORKING_DTYPE = torch.float64
 
+_SHOWN = 5  # columns that an error message lists
+_LARGEST_SEED = 2**32 - 1
+_TO_NUMBERS = "convert it with pandas.to_numeric (after .str.replace(',', '.') for decimal commas)"
+_PANDAS = (pd.DataFrame, pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
+
 
 def as_tensor(name: str, value: Any) -> torch.Tensor:
     """Turn `value` into a floating-point tensor; gradients and device are kept."""
+    plain = as_plain(name, value)
+    if isinstance(plain, np.ndarray):
+        # Torch takes no array that is read-only (a data frame's own, say) or runs backwards.
+        return torch.from_numpy(np.require(plain, np.float64, ["C", "W"]))
+    return plain if plain.is_floating_point() else plain.to(WORKING_DTYPE)
+
+
+def as_plain(name: str, value: Any) -> np.ndarray | torch.Tensor:
+    """Turn `value` into a dense array or tensor of real numbers, NaN where pandas has none.
+
+    Raises
+    ------
+    InvalidInputError
+        If it has masked entries, or is sparse, complex, text, dates or no array at all.
+    """
     if isinstance(value, torch.Tensor):
-        tensor = value
-    elif np.iscomplexobj(value):
-        raise InvalidInputError(f"{name} must be real numbers, but came as complex ones")
-    else:
-        if isinstance(value, np.ndarray) and not value.flags.writeable:
-            # A data frame's own array, say: torch would warn of sharing its memory.
-            value = value.copy()
-        try:
-            tensor = torch.as_tensor(value, dtype=WORKING_DTYPE)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InvalidInputError(
-                f"{name} must be numbers (a scalar, a list, an array or a tensor), "
-                f"but came as {type(value).__name__}: {error}"
-            ) from error
+        return _dense(name, value)
+    if isinstance(value, _PANDAS):
+        return _of_pandas(name, value)
+    if sp.issparse(value):
+        raise InputTypeError(
+            f"{name} must be dense, but is a sparse {type(value).__name__}: pass {name}.toarray()"
+        )
+    if isinstance(value, list | tuple):
+        leaves = list(_leaves(value))
+        for leaf in leaves:
+            if isinstance(leaf, np.ma.MaskedArray):
+                _unmasked(name, leaf)
+        if any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            return _stacked(name, value)
+    try:
+        array = np.asanyarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(
+            f"{name} must be numbers (a scalar, a list, an array or a tensor), but came as "
+            f"{type(value).__name__}: {error}"
+        ) from error
+    return _real(name, _unmasked(name, array), value)
+
+
+def _dense(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        raise InputTypeError(
+            f"{name} must be a dense tensor, but has layout {tensor.layout}: pass "
+            f"{name}.to_dense(), or {name}.to_padded_tensor(...) if it is nested"
+        )
+    if tensor.is_quantized:
+        raise InputTypeError(f"{name} must not be quantized: pass {name}.dequantize()")
     if tensor.is_complex():
-        raise InvalidInputError(f"{name} must be real numbers, but came as {tensor.dtype}")
-    return tensor if tensor.is_floating_point() else tensor.to(WORKING_DTYPE)
+        raise _complex(name, tensor.dtype)
+    return tensor
+
+
+def _leaves(values: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def _stacked(name: str, values: list[Any] | tuple[Any, ...]) -> torch.Tensor:
+    """A list with tensors in it as one; NumPy would take them without their gradients."""
+    parts = [as_tensor(name, value) for value in values]
+    shapes = sorted({tuple(part.shape) for part in parts})
+    if len(shapes) > 1:
+        raise InvalidInputError(
+            f"{name} must be tensors of one shape, but has shapes {', '.join(map(str, shapes))}"
+        )
+    return torch.stack(parts)
+
+
+def _unmasked(name: str, array: np.ndarray) -> np.ndarray:
+    """The array itself, without a mask that masks nothing."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return np.asarray(array)
+    n_masked = int(np.ma.getmaskarray(array).sum())
+    if n_masked:
+        raise InvalidInputError(
+            f"{name} must have no masked entries, but {n_masked} of {array.size} are masked, and "
+            f"what lies under a mask is not data: drop their rows, or fill them with "
+            f"{name}.filled(value)"
+        )
+    return np.asarray(array.data)
+
+
+def _of_pandas(name: str, value: Any) -> np.ndarray:
+    if isinstance(value, pd.DataFrame):
+        require_number_columns(name, value, f"drop it, or {_TO_NUMBERS}")
+        return value.to_numpy(dtype=np.float64, na_value=np.nan)
+    kind = value.dtype
+    if _is_number(kind):
+        array = value.array if isinstance(value, pd.Series | pd.Index) else value
+        return array.to_numpy(dtype=np.float64, na_value=np.nan)
+    if isinstance(kind, pd.CategoricalDtype):
+        raise InputTypeError(
+            f"{name} must be numbers, but is a category: use its values, {name}.astype(float), or "
+            "encode it (pandas.get_dummies)"
+        )
+    return _real(name, value.to_numpy(), value)
+
+
+def require_number_columns(name: str, frame: pd.DataFrame, advice: str) -> None:
+    """Raise with the columns of a data frame that are not real numbers, and what to do."""
+    strange = [
+        f"{column!r} ({kind})" for column, kind in frame.dtypes.items() if not _is_number(kind)
+    ]
+    if strange:
+        more = f" and {len(strange) - _SHOWN} more" if len(strange) > _SHOWN else ""
+        prefix = "Complex data not supported: " if "(complex" in "".join(strange) else ""
+        raise InvalidInputError(
+            f"{prefix}{name} must have numbers in every column, but has "
+            f"{', '.join(strange[:_SHOWN])}{more}: {advice}"
+        )
+
+
+def _is_number(kind: Any) -> bool:
+    types = pd.api.types
+    number = types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)
+    category = isinstance(kind, pd.CategoricalDtype)
+    return number and not category and not types.is_complex_dtype(kind)
+
+
+def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
+    """An array of real numbers; `value` is what came."""
+    match array.dtype.kind:
+        case "b" | "i" | "u" | "f":
+            return array
+        case "c":
+            raise _complex(name, array.dtype)
+        case "M" | "m":
+            raise InputTypeError(
+                f"{name} must be numbers, but are dates or times ({array.dtype}): turn them into "
+                f"numbers, as ({name} - start) / numpy.timedelta64(1, 'D') for days"
+            )
+        case "U" | "S" | "T":
+            told = (
+                f"has text: {_TO_NUMBERS}"
+                if array.ndim
+                else f"is the text {value!r}: drop the quotes"
+            )
+            raise InvalidInputError(f"{name} must be numbers, but {told}")
+        case "V":
+            fields = ", ".join(array.dtype.names or ()) or "no names"
+            raise InputTypeError(
+                f"{name} must be a plain array, but is a structured one with fields ({fields}): "
+                "put its columns side by side, with numpy.lib.recfunctions."
+                "structured_to_unstructured"
+            )
+    return _of_objects(name, array, value)
+
+
+def _of_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
+    """Numbers in an array of Python objects, one by one."""
+    numbers = np.empty(array.shape)
+    for place, item in enumerate(array.flat):
+        if isinstance(item, np.ma.MaskedArray):
+            _unmasked(name, item)
+        if array.ndim == 0 and item is None:
+            raise InputTypeError(f"{name} must be numbers, but is None")
+        if item is None or item is pd.NA or item is pd.NaT:
+            raise InvalidInputError(
+                f"{name} must be numbers, but has {item} where a number is missing: fill it, or "
+                "drop its row"
+            )
+        if isinstance(item, str | bytes):
+            raise InvalidInputError(
+                f"{name} must be numbers, but has the text {item!r}: {_TO_NUMBERS}"
+            )
+        if isinstance(item, np.datetime64 | np.timedelta64):
+            raise InputTypeError(f"{name} must be numbers, but has the date or time {item!r}")
+        if isinstance(item, complex | np.complexfloating):
+            raise _complex(name, type(item).__name__)
+        try:
+            numbers.flat[place] = float(item)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(
+                f"{name} must be numbers (a scalar, a list, an array or a tensor), but came as "
+                f"{type(value).__name__}: {error}"
+            ) from error
+    return numbers
+
+
+def _complex(name: str, kind: Any) -> InvalidInputError:
+    # The first words are those that scikit-learn's own estimators use.
+    return InvalidInputError(
+        f"Complex data not supported: {name} must be real numbers, but came as {kind}"
+    )
+
+
+def require_instance(name: str, value: Any, kind: type, example: str) -> None:
+    """Raise unless `value` is an object of a class; `example` is how one is made."""
+    if isinstance(value, kind):
+        return
+    raise InputTypeError(
+        f"{name} must be a forewise.{kind.__name__} such as {example}, but is {came_as(value)}"
+    )
+
+
+def came_as(value: Any) -> str:
+    """What `value` is, for messages: "a str", or a class where an object of it is wanted."""
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself: make an object, {value.__name__}(...)"
+    return f"a {type(value).__name__}"
+
+
+def as_random_state(value: Any) -> np.random.RandomState:
+    """The random numbers of `random_state`: a seed, a RandomState, or None for new ones."""
+    if value is None or isinstance(value, np.random.RandomState):
+        return check_random_state(value)
+    seed = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if seed and 0 <= value <= _LARGEST_SEED:
+        return np.random.RandomState(int(value))
+    advice = ""
+    if isinstance(value, np.random.Generator):
+        advice = ": draw a seed from it, int(generator.integers(2**31))"
+    elif isinstance(value, torch.Generator):
+        advice = ": pass its seed, generator.initial_seed() % 2**32"
+    raise InvalidInputError(
+        "random_state must be a whole number between 0 and 2**32 − 1, a numpy.random.RandomState "
+        f"or None, but is {value!r}{advice}"
+    )
+
+
+def as_table(name: str, value: Any) -> torch.Tensor:
+    """Turn a table into a tensor ``(n_rows, n_columns)``; a vector is one column, never one row."""
+    tensor = as_tensor(name, value)
+    if tensor.ndim == 1:
+        return tensor.unsqueeze(-1)
+    if tensor.ndim != 2:
+        raise InvalidInputError(
+            f"{name} must have one row for each context, shape (n_contexts, n_columns) or "
+            f"(n_contexts,), but has shape {tuple(tensor.shape)}"
+        )
+    return tensor
+
+
+def row_labels(value: Any) -> list[Any] | None:
+    """What messages call the rows of a table: pandas' labels; None where they have numbers."""
+    return list(value.index) if isinstance(value, pd.DataFrame | pd.Series) else None
 
 
 def as_finite(name: str, value: Any) -> torch.Tensor:

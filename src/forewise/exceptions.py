@@ -1,4 +1,4 @@
-"""The errors forewise raises on purpose, all under one base class.
+"""The errors forewise raises on purpose, all under one base class, and its warnings.
 
 Every message says what was expected, what came, and what to do. This module imports
 nothing from forewise.
@@ -18,7 +18,7 @@ class InvalidInputError(ForewiseError, ValueError):
 
 
 class InputTypeError(InvalidInputError, TypeError):
-    """A table came in a kind of container that is not supported."""
+    """An argument is of a kind that is not supported: sparse, dates, a class, another object."""
 
 
 class ModelError(InvalidInputError):
@@ -26,6 +26,10 @@ class ModelError(InvalidInputError):
 
     The message quotes the expression in question and proposes what to write instead.
     """
+
+
+class InfeasibleDecisionError(InvalidInputError):
+    """A decision breaks the problem's constraints, so that its cost says nothing."""
 
 
 class UnfittedError(ForewiseError, NotFittedError):
@@ -58,3 +62,7 @@ class MissingDependencyError(ForewiseError, ImportError):
 
 class MissingDataError(ForewiseError, FileNotFoundError):
     """A data set is not on this computer; the message says where it was sought, how to get it."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """Contexts far outside those of training were decided by a network, which may say anything."""

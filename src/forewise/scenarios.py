@@ -1,6 +1,6 @@
 """Scenarios: draws of the outcome, optionally weighted, for a batch of contexts.
 
-May import: exceptions, arguments.
+May import: exceptions, display, arguments.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from forewise.arguments import WORKING_DTYPE, as_finite, as_tensor
+from forewise.display import ROWS, counted, html_table
 from forewise.exceptions import InvalidInputError
 
 
@@ -82,6 +83,28 @@ class Scenarios:
             f"n_outcomes={self.n_outcomes}, {weighted}, {self.values.dtype})"
         )
 
+    def _repr_html_(self) -> str:
+        contexts = -(-ROWS // self.n_outcomes)  # as many as a table has rows for
+        values, weights = self.values[:contexts].detach(), self.weights[:contexts].detach()
+        means = (weights.to(values)[..., None] * values).sum(1)
+        figures = torch.stack([means, values.amin(1), values.amax(1)], dim=-1).tolist()
+        rows = [
+            [context, outcome, *figures[context][outcome]]
+            for context in range(len(figures))
+            for outcome in range(self.n_outcomes)
+        ]
+        title = ", ".join(
+            counted(count, noun)
+            for count, noun in [
+                (self.n_contexts, "context"),
+                (self.n_scenarios, "scenario"),
+                (self.n_outcomes, "outcome"),
+            ]
+        )
+        weighted = "equal weights" if self.equally_weighted else "weighted"
+        columns = ["context", "outcome", "mean", "smallest", "largest"]
+        return html_table(f"Scenarios: {title}, {weighted}", columns, rows[:ROWS])
+
 
 def _normalised_weights(weights: Any, values: torch.Tensor) -> torch.Tensor:
     shape = values.shape[:2]
@@ -98,6 +121,9 @@ def _normalised_weights(weights: Any, values: torch.Tensor) -> torch.Tensor:
             f"weights must be at least 0, but the smallest is {weights.min().item():g}"
         )
     total = weights.sum(-1, keepdim=True)
+    if not total.isfinite().all():  # weights whose sum no float64 can hold
+        weights = weights / weights.amax(-1, keepdim=True).clamp_min(1.0)
+        total = weights.sum(-1, keepdim=True)
     if (total == 0).any():
         raise InvalidInputError(
             "weights must not all be zero, but they are in "

@@ -54,7 +54,7 @@ def check_problem(problem: Problem, outcome: Any) -> None:
     decision = solution.decision[0]
 
     def mean_cost(z: torch.Tensor) -> torch.Tensor:
-        return problem.cost(z.expand(len(outcome), -1), outcome).mean()
+        return problem.unchecked_cost(z.expand(len(outcome), -1), outcome).mean()
 
     best = mean_cost(decision)
     _require(
@@ -268,7 +268,7 @@ def _paid(problem: Problem, decision: torch.Tensor, scenarios: Scenarios) -> tor
     values = []
     for context, (chosen, outcomes) in enumerate(zip(decision, scenarios.values, strict=True)):
         own = problem.for_contexts(torch.full((len(outcomes),), context))
-        values.append(own.summary(own.cost(chosen.expand(len(outcomes), -1), outcomes)))
+        values.append(own.summary(own.unchecked_cost(chosen.expand(len(outcomes), -1), outcomes)))
     return torch.stack(values)
 
 

@@ -193,7 +193,7 @@ def test_infeasible_decisions_are_not_scored(tmp_path):
     settings = load_settings(write(tmp_path, text))
     summary = go(settings, tmp_path / "results", ["negative"])
     assert summary.computed == 2
-    assert all("violate a constraint" in told for told in summary.failed.values())
+    assert all("must meet the constraints" in told for told in summary.failed.values())
 
 
 def test_costs_survive_their_file(tmp_path):

@@ -248,3 +248,31 @@ def test_csv(tmp_path):
     path = write_csv(tmp_path)
     assert path == tmp_path / "rows.csv"
     assert pd.read_csv(path)["value"].tolist() == [0.0, 1 / 3]
+
+
+def test_quick_rows_are_marked_and_have_a_folder_of_their_own(tmp_path):
+    RowTable(tmp_path / "quick", quick=True).append([row(0)])
+    RowTable(tmp_path / "whole").append([row(0)])
+    assert read_rows(tmp_path / "quick")["quick"].tolist() == [True]
+    assert read_rows(tmp_path / "whole")["quick"].tolist() == [False]
+    for folder, quick in (("whole", True), ("quick", False)):
+        before = (tmp_path / folder / "rows.jsonl").read_bytes()
+        with pytest.raises(StorageError, match="quick"):
+            RowTable(tmp_path / folder, quick=quick)
+        assert (tmp_path / folder / "rows.jsonl").read_bytes() == before
+
+
+def test_rows_without_the_mark_are_whole(tmp_path):
+    """Those of before there was one."""
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row(0)) + "\n")
+    assert read_rows(tmp_path)["quick"].tolist() == [False]
+    with pytest.raises(StorageError, match="quick"):
+        RowTable(tmp_path, quick=True)
+
+
+def test_two_kinds_that_begin_in_one_empty_folder(tmp_path):
+    whole, quick = RowTable(tmp_path), RowTable(tmp_path, quick=True)
+    whole.append([row(0)])
+    with pytest.raises(StorageError, match="quick"):
+        quick.append([row(1)])
+    assert seeds(tmp_path) == [0]

@@ -137,6 +137,7 @@ def test_a_failed_fit_is_told_and_tried_again(settings, tmp_path):
         ({"experiments": ["qqqq"]}, "no experiment named 'qqqq'; there are small, all"),
         ({"methods": ["bnm"]}, "no method named 'bnm'; did you mean bnn"),
         ({"methods": ["direct"]}, "no method of small named 'direct'"),
+        ({"experiments": []}, "experiments"),
         ({"seeds": 0}, "at least one seed"),
         ({"seeds": [-1]}, "at least 0, but has -1"),
     ],
@@ -162,6 +163,11 @@ def test_the_quick_version_of_a_shipped_experiment(tmp_path):
     methods = ["saa", "d-bnn", "oracle"]
     summary = run("nv1", methods, 1, output=tmp_path, quick=True, progress=False)
     assert (summary.computed, summary.failed) == (3, {})
+    assert read_rows(tmp_path)["quick"].all()
+    before = (tmp_path / "rows.jsonl").read_bytes()
+    with pytest.raises(StorageError, match="quick"):
+        run("nv1", ["saa"], 1, output=tmp_path, progress=False)
+    assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 
 def test_a_disk_that_fills_up(settings, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import forewise as fw
+from tests.predictors.interruption import interrupting
 
 RANDOM = np.random.default_rng(7)
 N = 120
@@ -89,13 +90,23 @@ def test_decisions_by_name_and_in_named_columns():
     np.testing.assert_array_equal(named["order"], table.to_numpy())
 
 
-def test_checkpoints_know_the_problem_and_what_was_given():
-    from forewise.learners.objectives import identity_of
+@pytest.mark.parametrize("k", [2, 3])
+def test_checkpoints_know_the_problem_and_what_was_given(k, tmp_path, monkeypatch):
+    def fit(given):
+        learner = learners(problem_with_budget())[k]
+        network = learner.predictor if k == 2 else learner.network
+        network.set_params(training=fw.Training(epochs=3, checkpoint=tmp_path / "checkpoint"))
+        return learner.fit(X, Y, given=given)
 
-    problem = problem_with_budget()
-    marks = {identity_of(problem.bound(BUDGET)), identity_of(problem.bound(BUDGET + 1))}
-    assert len(marks) == 2
-    assert identity_of(problem.bound(BUDGET)) in marks
+    with monkeypatch.context() as patch:
+        interrupting(patch, after=1)
+        with pytest.raises(KeyboardInterrupt):
+            fit(BUDGET)
+    other = BUDGET.copy()
+    other[N // 2] = np.nextafter(other[N // 2], 0)
+    with pytest.raises(fw.StorageError, match=r"differs in the problem or what is given:"):
+        fit(other)
+    assert len(fit(BUDGET).history_) == 3
 
 
 def test_metrics_take_a_bound_problem():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -14,8 +16,8 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.predictors import checkpoint as checkpoints
 from forewise.predictors import training as loop
+from tests.predictors.interruption import interrupting
 
 
 def table(n=120):
@@ -106,20 +108,74 @@ def test_given_validation_rows_are_used_and_none_are_split_off():
     assert "validation" not in predictor(validation_share=0).fit(X, y).history_[0]
 
 
-def test_ctrl_c_keeps_the_best_weights_so_far(monkeypatch):
-    original, calls = loop._epoch, []
+def test_ctrl_c_ends_the_fit_and_the_next_one_goes_on(tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoint"
+    undisturbed = predictor().fit(*table())
+    with monkeypatch.context() as patch:
+        interrupting(patch, after=3)
+        with pytest.raises(KeyboardInterrupt):
+            predictor(checkpoint=folder).fit(*table())
+    assert (folder / "header.json").exists()
+    resumed = predictor(checkpoint=folder).fit(*table())
+    assert same(weights(resumed), weights(undisturbed))
+    assert resumed.history_ == undisturbed.history_
 
-    def interrupted(*arguments):
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return original(*arguments)
 
-    monkeypatch.setattr(loop, "_epoch", interrupted)
-    with pytest.warns(UserWarning, match="stopped after 3 of 6 epochs"):
-        fitted = predictor().fit(*table())
-    assert len(fitted.history_) == 3
+def test_ctrl_c_keeps_the_best_weights_so_far_if_asked_to(tmp_path, monkeypatch):
+    interrupting(monkeypatch, after=3)
+    settings = {"on_interrupt": "keep_best", "checkpoint": tmp_path / "checkpoint"}
+    with pytest.warns(UserWarning, match="after 3 of 6 epochs"):
+        fitted = predictor(**settings).fit(*table())
+    assert [record.get("interrupted") for record in fitted.history_] == [None, None, 1.0]
     assert fitted.sample([[0.0]], 4, random_state=0).values.isfinite().all()
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_ctrl_c_before_the_first_epoch_has_ended_leaves_nothing_to_keep(monkeypatch):
+    interrupting(monkeypatch, after=0)
+    with pytest.raises(KeyboardInterrupt):
+        predictor(on_interrupt="keep_best").fit(*table())
+
+
+SCRIPT = """
+import sys
+import numpy as np, forewise as fw
+checkpoint, policy = sys.argv[1:]
+X = np.linspace(-2, 2, 400)[:, None]; y = np.sin(3 * X) + 3
+training = fw.Training(epochs=60, batch_size=16, checkpoint=checkpoint)
+predictor = fw.BayesianPredictor((16,), n_scenarios=4, training=training, random_state=5)
+fw.DecoupledLearner(fw.Newsvendor(1.0, 9.0), predictor).fit(X, y).policy_.save(policy)
+"""
+
+
+def test_ctrl_c_ends_a_script_which_goes_on_to_the_same_bits(tmp_path):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+
+    def start(checkpoint, policy):
+        command = [sys.executable, "-c", SCRIPT, tmp_path / checkpoint, tmp_path / policy]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+    interrupted = start("checkpoint", "policy")
+    header = tmp_path / "checkpoint" / "header.json"
+    while not header.exists():
+        assert interrupted.poll() is None, interrupted.stderr.read()
+        time.sleep(0.005)
+    interrupted.send_signal(signal.SIGINT)
+    _, told = interrupted.communicate(timeout=60)
+    assert interrupted.returncode in (-signal.SIGINT, 130)
+    assert "KeyboardInterrupt" in told
+    assert header.exists()
+    assert not (tmp_path / "policy").exists()
+
+    for checkpoint, policy in (("checkpoint", "policy"), ("another", "undisturbed")):
+        running = start(checkpoint, policy)
+        _, told = running.communicate(timeout=60)
+        assert running.returncode == 0, told
+        assert not (tmp_path / checkpoint).exists()
+    policies = [fw.load_policy(tmp_path / name) for name in ("policy", "undisturbed")]
+    assert same(*(weights(policy.predictor) for policy in policies))
+    assert policies[0].predictor.history_ == policies[1].predictor.history_
+    assert len(policies[0].predictor.history_) == 60
 
 
 @pytest.mark.parametrize("killed_after", [1, 4])
@@ -148,14 +204,98 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, killed_aft
     assert not folder.exists()
 
 
-def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
+def moved(values, row):
+    """The same table with one number in the middle changed by the least there is."""
+    values = values.copy()
+    values[row] = np.nextafter(values[row], np.inf)
+    return values
+
+
+X_VAL, Y_VAL = table(30)
+OTHER_FITS = {
+    "training.learning_rate": {"training": {"learning_rate": 0.1}},
+    "training.epochs": {"training": {"epochs": 7}},
+    "training.schedule": {"training": {"schedule": fw.CosineSchedule(last=0.02)}},
+    "predictor.kl_weight": {"predictor": {"kl_weight": 0.011}},
+    "predictor.hidden_sizes": {"predictor": {"hidden_sizes": (17,)}},
+    "predictor.encoding": {"predictor": {"encoding": fw.PeriodicEncoding(2)}},
+    "random_state": {"predictor": {"random_state": 2}},
+    "the training rows": {"rows": (moved(table()[0], 60), table()[1])},
+    "the validation rows": {"validation": (X_VAL, Y_VAL + 0.01)},
+}
+
+
+def of_rows(rows=None, validation=(X_VAL, Y_VAL), predictor=None, training=None):
+    settings = {"hidden_sizes": (16,), "n_scenarios": 4, "random_state": 1} | (predictor or {})
+    training = fw.Training(**{"epochs": 6, "batch_size": 32} | (training or {}))
+    return fw.BayesianPredictor(**settings, training=training).fit(*(rows or table()), *validation)
+
+
+@pytest.mark.parametrize("part", OTHER_FITS)
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch, part):
+    """Whatever is different is named; nothing else is."""
+    kept = {"checkpoint": tmp_path / "checkpoint"}
+    with monkeypatch.context() as patch:
+        interrupting(patch, after=2)
+        with pytest.raises(KeyboardInterrupt):
+            of_rows(training=kept)
+    other = OTHER_FITS[part]
+    with pytest.raises(fw.StorageError, match=f"{part}.*delete the folder") as caught:
+        of_rows(**other | {"training": kept | other.get("training", {})})
+    # A network of another size or seed starts from other weights, too.
+    named = str(caught.value).split("differs in ")[1].split(":")[0].split(", ")
+    assert set(named) - {"the weights that training starts from"} <= {part, "the validation rows"}
+
+
+def test_what_changes_nothing_may_change_when_a_fit_resumes(tmp_path, monkeypatch):
     folder = tmp_path / "checkpoint"
-    monkeypatch.setattr(checkpoints.Checkpoint, "clear", lambda self: None)
-    predictor(checkpoint=folder).fit(*table())
-    with pytest.raises(fw.StorageError, match="other data or settings: delete the folder"):
-        predictor(checkpoint=folder, learning_rate=0.1).fit(*table())
-    with pytest.raises(fw.StorageError, match="other data or settings"):
-        predictor(checkpoint=folder).fit(*table(100))
+    with monkeypatch.context() as patch:
+        interrupting(patch, after=2)
+        with pytest.raises(KeyboardInterrupt):
+            of_rows(training={"checkpoint": folder})
+    moved_folder = folder.rename(tmp_path / "elsewhere")
+    changed = {"checkpoint": moved_folder, "progress": True, "on_interrupt": "keep_best"}
+    assert same(weights(of_rows(training=changed)), weights(of_rows()))
+
+
+def test_a_checkpoint_marks_every_weight_and_not_what_is_printed_of_them(tmp_path, monkeypatch):
+    """A tensor prints its first and last numbers; those between count as well."""
+    settings = fw.Training(epochs=6, batch_size=32, checkpoint=tmp_path / "checkpoint")
+
+    def go(shift):
+        own = fw.GaussianPredictor((256,), training=settings, random_state=0)
+        rows, validation = own.prepare(*table())
+        with torch.no_grad():
+            own.network_.weights.value[0, 500] += shift
+        own.train(own.likelihood(rows, validation), rows, settings)
+
+    with monkeypatch.context() as patch:
+        interrupting(patch, after=2)
+        with pytest.raises(KeyboardInterrupt):
+            go(0.0)
+    with pytest.raises(fw.StorageError, match="the weights that training starts from"):
+        go(0.5)
+    go(0.0)
+
+
+def test_a_fit_without_a_seed_says_why_it_cannot_resume(tmp_path, monkeypatch):
+    kept = {"predictor": {"random_state": None}, "training": {"checkpoint": tmp_path / "folder"}}
+    with monkeypatch.context() as patch:
+        interrupting(patch, after=2)
+        with pytest.raises(KeyboardInterrupt):
+            of_rows(**kept)
+    with pytest.raises(fw.StorageError, match="it is None"):
+        of_rows(**kept)
+
+
+def test_what_has_no_mark_is_refused_before_training(tmp_path):
+    class Own(fw.Schedule):
+        def factor(self, epoch, epochs):
+            return 1.0
+
+    settings = {"schedule": Own(), "checkpoint": tmp_path / "checkpoint"}
+    with pytest.raises(fw.StorageError, match=r"Own.*training\.schedule"):
+        predictor(**settings).fit(*table())
 
 
 def test_a_loss_that_is_not_finite_is_told():
@@ -199,6 +339,7 @@ def test_same_seed_in_two_fresh_processes_gives_the_same_bits():
         ({"weight_decay": -0.1}, "weight_decay must be at least 0"),
         ({"validation_share": 1.0}, "validation_share must be"),
         ({"schedule": 0.99}, "schedule must be a Schedule"),
+        ({"on_interrupt": "return"}, "on_interrupt must be"),
     ],
 )
 def test_bad_settings(arguments, told):

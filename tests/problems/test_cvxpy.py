@@ -75,9 +75,8 @@ def test_the_papers_problems_equal_the_built_in_ones(pair, values):
     for ours, theirs in zip(found[1], found[0], strict=True):
         assert torch.allclose(ours, theirs, rtol=1e-6, atol=1e-6)
     decision = rng(5).uniform(0, 5, (3, N))
-    assert torch.allclose(
-        written.cost(decision, values[:, 0]), built_in.cost(decision, values[:, 0]), rtol=1e-7
-    )
+    ours, theirs = (p.unchecked_cost(decision, values[:, 0]) for p in (written, built_in))
+    assert torch.allclose(ours, theirs, rtol=1e-7)
     shapes = {
         name: block.shape for name, block in built_in.program(fw.Scenarios(values)).blocks().items()
     }
@@ -214,7 +213,7 @@ def test_a_decision_in_single_precision_misses_its_rows_by_more_and_has_a_cost()
     torch.testing.assert_close(
         problem.cost(single, outcome), problem.cost(steep, outcome), rtol=1e-4, atol=0
     )
-    assert problem.cost(steep * 1.001, outcome).isinf().all()
+    assert problem.cost(steep * 1.001, outcome, on_infeasible="infinite").isinf().all()
 
 
 def transport():
@@ -235,20 +234,47 @@ def test_names_shapes_and_orders():
     assert problem.decision_shapes == {"ship": (2, 3), "spare": ()}
     assert (problem.n_outcomes, problem.n_decisions()) == (7, 7)
     ship = np.arange(6.0).reshape(2, 3)
-    decision = np.concatenate([ship.flatten(order="F"), [7.0]])  # decisions are as CVXPY's
+    decision = np.concatenate([ship.reshape(-1), [7.0]])  # decisions are as NumPy's
     parts = problem.split_decision(np.stack([decision, decision]))
     assert np.array_equal(parts["ship"], np.stack([ship, ship]))
     assert parts["spare"].tolist() == [7, 7]
     assert torch.equal(problem.join_decision(parts), torch.tensor(np.stack([decision, decision])))
     assert problem.split_decision(torch.tensor(decision))["ship"].tolist() == ship.tolist()
     need = rng().uniform(0, 6, (2, 3))
-    outcome = np.concatenate([need.reshape(-1), [6.0]])  # outcomes are as NumPy's
+    outcome = np.concatenate([need.reshape(-1), [6.0]])  # and so are outcomes
     price = rng(1).uniform(0, 2, (2, 3))
     bound = problem.bound({"price": price[None], "room": np.array([[20.0, 20.0]])})
     expected = (price * ship).sum() + 9 * np.clip(need - ship, 0, None).sum() + 49 + 5
     expected += (ship**2).sum()
     assert bound.cost(decision[None], outcome[None]).item() == pytest.approx(expected)
     assert "ship (2, 3), spare; outcome: need (2, 3), extra; given: price" in repr(problem)
+
+
+def test_matrices_are_decided_row_by_row():
+    """Of decision and outcome of one shape, the same column is the same entry."""
+    ship, need = cp.Variable((2, 3), name="ship"), cp.Parameter((2, 3), name="need")
+    problem = fw.CvxpyProblem(cp.Minimize(cp.sum_squares(ship - need)), decision=ship, outcome=need)
+    outcome = rng(4).uniform(1, 9, (5, 2, 3))
+    flat = outcome.reshape(5, 6)
+    solution = fw.solve(problem, fw.Scenarios(flat[:, None]))
+    torch.testing.assert_close(solution.decision, torch.tensor(flat), rtol=1e-6, atol=1e-6)
+    assert problem.cost(flat, flat).tolist() == pytest.approx([0.0] * 5, abs=1e-12)
+    assert np.array_equal(problem.split_decision(flat)["ship"], outcome)
+    assert torch.equal(problem.join_decision({"ship": outcome}), torch.tensor(flat))
+    assert problem.decision_names() == [f"ship[{i},{j}]" for i in range(2) for j in range(3)]
+    policy = fw.DecoupledLearner(problem, fw.NeighborPredictor(1)).fit(flat, flat).policy_
+    assert np.allclose(policy.decide(flat, n_scenarios=1), flat, atol=1e-6)
+    assert np.allclose(policy.decide_by_name(flat, n_scenarios=1)["ship"], outcome, atol=1e-6)
+
+
+def test_what_was_stored_column_by_column_is_refused():
+    state = transport().state()
+    assert fw.CvxpyProblem.from_state(state).decision_names() == transport().decision_names()
+    del state["layout"]["order"]  # as it was before decisions stood row by row
+    with pytest.raises(fw.StorageError, match=r"ship.*column by column.*again"):
+        fw.CvxpyProblem.from_state(state)
+    state["layout"]["decision"] = {"flat": [1, 6], "spare": []}  # in which both orders are one
+    assert fw.CvxpyProblem.from_state(state).n_decisions() == 7
 
 
 def test_given_equals_a_loop_over_contexts():
@@ -289,7 +315,7 @@ def test_decisions_are_differentiable_in_what_is_given():
     outcome = torch.tensor(values[:, 0], requires_grad=True)
 
     def cost(decision, outcome, given):
-        return problem.bound(given).cost(decision, outcome)
+        return problem.bound(given).unchecked_cost(decision, outcome)
 
     assert torch.autograd.gradcheck(cost, (decision, outcome, given), eps=1e-6, atol=1e-5)
 

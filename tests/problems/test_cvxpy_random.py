@@ -34,11 +34,10 @@ def test_random_problems_agree_with_cvxpy(seed):
     solution = fw.solve(problem, fw.Scenarios(values, weights))
     decision = rng.uniform(-0.3, 0.3, (N_CONTEXTS, written.n))
     outcome = values[:, 0]
-    cost = problem.cost(decision, outcome)
     if given is not None:
         decision[:, 0] = given[:, 0] - 1
         decision[:, 1:] = 0
-        cost = problem.cost(decision, outcome)
+    cost = problem.cost(decision, outcome)
     for i in range(N_CONTEXTS):
         g = None if given is None else given[i]
         best = solved(explicit(written.extensive(values[i], weights[i], g)))
@@ -92,12 +91,12 @@ def check_cost_gradient(problem, decision, outcome):
     inputs = [torch.tensor(part, requires_grad=True) for part in (decision, outcome)]
     shift = torch.from_numpy(rng.uniform(-0.01, 0.01, decision.shape))
     inputs[0] = (inputs[0].detach() + shift).requires_grad_()  # off the kinks
-    gradients = torch.autograd.grad(problem.cost(*inputs).sum(), inputs)
+    gradients = torch.autograd.grad(problem.unchecked_cost(*inputs).sum(), inputs)
     for i, gradient in enumerate(gradients):
         direction = torch.from_numpy(rng.normal(size=tuple(gradient.shape)))
         ends = []
         for step in (1e-5, -1e-5):
             moved = [x.detach() + (step * direction if j == i else 0) for j, x in enumerate(inputs)]
-            ends.append(problem.cost(*moved).sum().item())
+            ends.append(problem.unchecked_cost(*moved).sum().item())
         difference = (ends[0] - ends[1]) / 2e-5
         assert (gradient * direction).sum().item() == pytest.approx(difference, rel=1e-3, abs=1e-3)

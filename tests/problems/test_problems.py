@@ -169,7 +169,8 @@ def quadratic(**changes):
     ("decision", "outcome", "message"),
     [
         ([[1.0]], [[1.0, 2.0]], r"decision must have shape .*\(1, 2\), but has shape \(1, 1\)"),
-        ([[1.0, 2.0]], [1.0, 2.0], "outcome must have shape"),
+        ([[1.0, 2.0]], [[[1.0, 2.0]]], "outcome must have .* shape"),
+        ([[1.0, 2.0]], [1.0, 2.0], "outcome must have 2 outcome.s. .*, but has 1"),
         ([[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0]], "outcome must have 2 outcome.s. .*, but has 3"),
     ],
 )

@@ -93,3 +93,17 @@ def test_failed_fits_say_why(all_rows):
     rows["note"] = rows["note"].astype(object)
     rows.loc[row, ["metric", "value", "note"]] = ["error", None, "SolveError: no optimum"]
     assert failed_fits(gather(rows)) == ("NV1, D-GP, seed 4: SolveError: no optimum",)
+
+
+def test_claims_count_the_seeds_that_an_experiment_plans(all_rows):
+    """The same plan as in the tables, and in what is missing."""
+    rows = all_rows[(all_rows["experiment"] != "pop-vertex") | (all_rows["seed"] < 2)]
+    results = gather(rows)
+    assert missing_fits(results) == ()
+    pieces = [piece for claim in check_claims(results) for piece in claim.evidence]
+    assert {piece.aside for piece in pieces} == {""}
+    (corner,) = {p.as_text() for p in check_claims(results)[0].evidence if "corner" in p.what}
+    assert "two seeds: no interval" in corner
+    fewer = check_claims(gather(rows[(rows["experiment"] != "nv1") | (rows["seed"] < 3)]))
+    (nv1,) = {piece.aside for piece in fewer[0].evidence if piece.what == "NV1"}
+    assert nv1 == "3 of 5 seeds"

@@ -185,6 +185,7 @@ def test_panels_are_found_where_a_run_keeps_them(tmp_path):
     assert 'aria-label="Decisions on NV1 over the context: D-ANN"' in nv1_panels(
         kept_panels(tmp_path)
     )
+    assert nv1_panels(kept_panels(tmp_path)) == nv1_panels(kept_panels(tmp_path))
 
 
 def test_what_is_missing_counts_an_experiments_own_seeds(all_rows):
@@ -196,3 +197,18 @@ def test_what_is_missing_counts_an_experiments_own_seeds(all_rows):
 def test_a_folder_without_policies(all_rows, tmp_path):
     with pytest.raises(InvalidInputError, match="one subfolder per saved policy"):
         render_report(all_rows, policies=tmp_path)
+
+
+def test_the_page_has_one_truth_about_seeds(all_rows):
+    rows = all_rows[(all_rows["experiment"] != "pop-vertex") | (all_rows["seed"] < 2)]
+    html = render_report(rows)
+    assert not re.search(r"\d missing", html)
+    assert " of 5 seeds" not in html
+    assert "Nothing: every fit that the settings plan is there." in html
+    assert "two seeds: no interval" in html
+
+
+def test_a_page_of_a_quick_run_says_so(all_rows):
+    html = render_report(gather(all_rows.assign(quick=True), quick=True))
+    assert "mean nothing" in html
+    assert "mean nothing" not in render_report(all_rows)

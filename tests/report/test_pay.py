@@ -7,13 +7,20 @@ import dataclasses
 import numpy as np
 import pytest
 
-from forewise.exceptions import InvalidInputError
-from forewise.experiments import load_settings, rolling_fits, run
+from forewise.exceptions import InvalidInputError, StorageError
+from forewise.experiments import CaseGrid, load_settings, rolling_fits, run
 from forewise.experiments.tails import judged_costs
 from forewise.metrics.comparison import Difference
 from forewise.report import write_pay_page
 from forewise.report.cases import gather_cases
-from forewise.report.pay_tables import cost_table, difference, in_words, ranked, unavoidable
+from forewise.report.pay_tables import (
+    cost_table,
+    difference,
+    in_words,
+    level_table,
+    ranked,
+    unavoidable,
+)
 from tests.experiments.made_up_data import TEXT, load_made_up
 from tests.experiments.tiny import TEXT as PAPER
 from tests.experiments.tiny import write
@@ -87,6 +94,36 @@ def test_who_knows_the_future_is_told_apart_from_methods(settings, folder):
     assert "would still pay 0" in told  # a newsvendor's cost
     assert f"{100 * (1 - best / plain):.0f} % of the way from Plain" in told
     assert unavoidable(dataclasses.replace(result, foresight=None)) == ""
+
+
+def test_a_page_has_no_rows_of_a_quick_run(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(rolling_fits, "load_case", load_made_up)
+    monkeypatch.setattr(CaseGrid, "__init__", without_shrinking(CaseGrid.__init__))
+    run("shops", ["real-saa"], settings=settings, output=tmp_path, quick=True, progress=False)
+    with pytest.raises(InvalidInputError, match="quick"):
+        write_pay_page(tmp_path, tmp_path / "page.md", settings)
+
+
+def without_shrinking(make):
+    """The grid of whole cases: those that are made up have no quick version."""
+    return lambda self, *arguments: make(self, *arguments[:5])
+
+
+def test_equal_costs_are_all_bold(settings, folder):
+    (result,) = gather_cases(folder, settings)
+    best = ranked(result)[0]
+    twin = dataclasses.replace(best, name="twin", title="Twin")
+    both = dataclasses.replace(result, methods=(*result.methods, twin))
+    for table in (cost_table(both), level_table(both)):
+        lines = {line.split("|")[1].strip(): line for line in table.splitlines()}
+        assert lines["Twin"].count("**") == lines[best.title].count("**") >= 2
+
+
+def test_a_page_needs_its_folder_and_its_remarks(settings, folder, tmp_path):
+    with pytest.raises(StorageError, match="page"):
+        write_pay_page(folder, tmp_path / "nowhere" / "page.md", settings)
+    with pytest.raises(StorageError, match="remarks"):
+        write_pay_page(folder, tmp_path / "page.md", settings, remarks=tmp_path / "none.md")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy import stats
 
 from forewise.exceptions import InvalidInputError
 from forewise.experiments import load_settings
-from forewise.report import gather, table1, table2
+from forewise.report import as_markdown, gather, table1, table2
 from forewise.report.paper import paper_value
 from forewise.report.statistics import PaperValue
 
@@ -223,3 +223,54 @@ def test_nothing_to_show(all_rows):
         table1(pop)
     with pytest.raises(InvalidInputError, match="no row of experiment table2"):
         table2(pop)
+
+
+def test_ties_in_print_are_all_bold(all_rows):
+    """POP's best three: the same figure to the reader, whatever the decimals behind it."""
+    rows = all_rows[(all_rows["experiment"] == "nv1") & (all_rows["metric"] == "R")].copy()
+    value = {"c-bnn": 229.2, "d-bnn": 229.4, "c-ann": 228.9, "d-ann": 229.6, "oracle": 229.0}
+    rows["value"] = rows["method"].map(value).fillna(900.0) + rows["seed"]
+    table = table1(rows, experiments=["nv1"], metrics=["R"])
+    bold = {name for name, cells in zip(table.lines, table.cells, strict=True) if cells[0].best}
+    assert bold == {"C-BNN", "D-BNN", "C-ANN"}  # all 231; D-ANN is 232
+
+
+def test_ties_in_a_line_of_table2(all_rows):
+    rows = all_rows[(all_rows["experiment"] == "table2") & (all_rows["metric"] == "FR")].copy()
+    tied = {"c-bnn": 2001.0, "d-bnn": 1999.0}  # 200.3 and 200.1 in the table's units
+    rows["value"] = rows["method"].map(tied).fillna(9000.0) + rows["seed"]
+    table = table2(rows, metrics=["FR"])
+    labels = [column.label for column in table.columns]
+    for line in table.cells:
+        assert {label for label, cell in zip(labels, line, strict=True) if cell.best} == {
+            "C-BNN",
+            "D-BNN",
+        }
+
+
+def test_seeds_are_missing_only_where_they_are_planned(all_rows):
+    """pop-vertex plans two."""
+    table = table1(all_rows[(all_rows["experiment"] != "pop-vertex") | (all_rows["seed"] < 2)])
+    cell = cell_of(table, "D-BNN", "POP, ties broken at a corner", "FR")
+    assert (cell.ours.n, cell.missing) == (2, ())
+    assert "two seeds" in cell.aside
+    assert "[" not in as_markdown(table).split("at a corner")[1].split("###")[0]
+    one = table1(all_rows[(all_rows["experiment"] != "pop-vertex") | (all_rows["seed"] < 1)])
+    assert cell_of(one, "D-BNN", "POP, ties broken at a corner", "FR").missing == (1,)
+
+
+def test_quick_rows_stand_in_no_table(all_rows):
+    nv1 = all_rows[all_rows["experiment"] == "nv1"]
+    quick = nv1.assign(
+        value=3215.0, quick=True, config_hash="quick", finished_at="2030-01-01T00:00:00+00:00"
+    )
+    mixed = pd.concat([nv1, quick], ignore_index=True)
+    whole, beside = table1(nv1), table1(mixed)
+    assert beside.cells == whole.cells
+    assert any("quick" in note for note in beside.notes)
+    with pytest.raises(InvalidInputError, match="quick"):
+        table1(quick)
+    asked = table1(gather(quick, quick=True))
+    assert "quick" in asked.title
+    with pytest.raises(InvalidInputError, match="quick"):
+        gather(nv1, quick=True)

@@ -10,6 +10,7 @@ import torch
 import forewise as fw
 from forewise import compare_rolling, evaluate_rolling, rolling_folds
 from forewise.exceptions import InvalidInputError
+from tests.predictors.interruption import interrupting
 
 PROBLEM = fw.Newsvendor(shortage=3.0, excess=1.0)
 LEARNER = fw.DecoupledLearner(PROBLEM, fw.GroupedPredictor("weekday"))
@@ -286,3 +287,12 @@ def evaluated(**changes):
 def test_bad_input_is_named(changes, told):
     with pytest.raises(InvalidInputError, match=told):
         evaluated(**changes)
+
+
+def test_ctrl_c_ends_the_whole_evaluation(monkeypatch):
+    """No window is judged with a method that was trained for less long than the others."""
+    training = fw.Training(epochs=2, batch_size=256)
+    network = fw.PointPredictor((4,), training=training, random_state=0)
+    interrupting(monkeypatch, after=3)  # in the second window
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_rolling(fw.DecoupledLearner(PROBLEM, network), *shop(200), min_train_days=100)

@@ -125,12 +125,15 @@ def test_a_context_with_nan_does_not_touch_the_others(problem):
     assert not bad.grad[1].any()
 
 
-@pytest.mark.parametrize("problem", [fw.Newsvendor(1.0, 3.0), quadratic(20.0)])
-def test_what_is_not_accurate_is_nan_without_a_gradient(problem, monkeypatch):
+@pytest.mark.parametrize(
+    ("problem", "solver"),
+    [(fw.Newsvendor(1.0, 3.0), fw.WeightedQuantile()), (quadratic(20.0), fw.DualSearch())],
+)
+def test_what_is_not_accurate_is_nan_without_a_gradient(problem, solver, monkeypatch):
     """Never seen in earnest: here nothing counts as accurate."""
     monkeypatch.setattr(newsvendor_evidence, "ACCEPTED", -1.0)
     values = (5 + draw(2, 4, 6, 4)).requires_grad_()
-    solution = fw.solve(problem, fw.Scenarios(values), on_failure="return")
+    solution = fw.solve(problem, fw.Scenarios(values), solver, on_failure="return")
     assert set(solution.status) == {fw.Status.INACCURATE}
     for found in (solution.decision, solution.recourse, solution.objective):
         assert found.isnan().all()
@@ -138,3 +141,7 @@ def test_what_is_not_accurate_is_nan_without_a_gradient(problem, monkeypatch):
     assert (solution.gap < 1e-8).all()
     solution.decision.nansum().backward()
     assert not values.grad.any()
+    again = fw.solve(problem, fw.Scenarios(values))  # by the general solver, with its gradients
+    assert again.optimal.all()
+    again.decision.sum().backward()
+    assert values.grad.any()

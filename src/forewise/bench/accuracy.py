@@ -51,7 +51,7 @@ def true_cost(instance: Instance, answer: Answer) -> Array:
         return instance.program.objective(decision, _recourse(answer)).numpy()
     values = instance.scenarios.values
     each = decision[:, None].expand(-1, instance.n_scenarios, -1)
-    costs = instance.problem.cost(each.flatten(0, 1), values.flatten(0, 1))
+    costs = instance.problem.unchecked_cost(each.flatten(0, 1), values.flatten(0, 1))
     return (costs.view(values.shape[:2]) * instance.scenarios.weights).sum(-1).numpy()
 
 

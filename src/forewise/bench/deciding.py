@@ -40,7 +40,7 @@ def run_deciding_bench(output: Path, n_contexts: int, console: Console) -> None:
         f"peak memory {found['peak']:,.0f} MiB, of which {found['above']:,.0f} MiB came with the "
         "number of contexts.\n"
     )
-    console.print(told, highlight=False)
+    console.print(told, highlight=False, markup=False)
     write_text(output / "deciding.md", told)
     write_text(output / "deciding_machine.txt", description())
 

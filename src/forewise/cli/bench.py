@@ -15,21 +15,27 @@ from forewise.bench import (
     run_training_bench,
 )
 
-_FOLDER = Path("results/bench")
+# What is tracked is published; quick results have a folder of their own, which is not.
+_FOLDER, _QUICK = Path("results/bench"), Path("quick/bench")
 Output = Annotated[Path, typer.Option(help="Folder for what was measured.")]
-Quick = Annotated[bool, typer.Option(help="A tiny version, to try it out.")]
+OutputOrQuick = Annotated[
+    Path | None,
+    typer.Option(help="Folder for what was measured; results/bench, quick/bench with --quick."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A tiny version, to try it out.")]
 
 bench = typer.Typer(help="Measure forewise, alone and against other solvers.", no_args_is_help=True)
 
 
 @bench.command()
 def solver(
-    output: Annotated[Path, typer.Option(help="Folder for the table, plot and CSV.")] = _FOLDER,
+    output: OutputOrQuick = None,
     repeats: Annotated[int, typer.Option(min=1, help="Turns of each solver.")] = 5,
     quick: Quick = False,
 ) -> None:
     """Time scenario programs, one thread, against Clarabel, HiGHS, Moreau, qpth, cvxpylayers."""
-    run_solver_bench(output, repeats=repeats, quick=quick, console=Console())
+    folder = output or (_QUICK if quick else _FOLDER)
+    run_solver_bench(folder, repeats=repeats, quick=quick, console=Console())
 
 
 @bench.command()
@@ -54,9 +60,10 @@ def decide(
 
 @bench.command()
 def cvxpy(
-    output: Output = _FOLDER,
+    output: OutputOrQuick = None,
     repeats: Annotated[int, typer.Option(min=1, help="Turns; cvxpylayers has 3 at most.")] = 15,
     quick: Quick = False,
 ) -> None:
     """Time problems written in CVXPY, against the built-in ones and against cvxpylayers."""
-    run_cvxpy_bench(output, repeats, Console(), quick=quick)
+    folder = output or (_QUICK if quick else _FOLDER)
+    run_cvxpy_bench(folder, repeats, Console(), quick=quick)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from forewise import datasets
 
@@ -23,7 +24,7 @@ def list_command(data_dir: DataDir = None) -> None:
     """Say which data sets are there, which are missing, and where to get them."""
     console = Console()
     for found in datasets.available(data_dir):
-        console.print(str(found), highlight=False, soft_wrap=True)
+        console.print(str(found), highlight=False, markup=False, soft_wrap=True)
 
 
 @data.command()
@@ -35,4 +36,4 @@ def fetch(
     console = Console()
     with console.status(f"fetching {name}"):
         folder = datasets.fetch(name, data_dir)
-    console.print(f"{name} is in [bold]{folder}[/]", highlight=False)
+    console.print(f"{name} is in [bold]{escape(str(folder))}[/]", highlight=False)

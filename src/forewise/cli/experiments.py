@@ -25,8 +25,15 @@ from forewise.report import (
     write_report,
 )
 
-Results = Annotated[Path, typer.Option(help="Folder of the results table.")]
-_FOLDER, _REAL = Path("results/paper"), Path("results/real")
+# What is tracked is published; quick results have a folder of their own, which is not.
+_FOLDER, _REAL, _QUICK = Path("results/paper"), Path("results/real"), Path("quick")
+Results = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the results table; results/paper, quick/paper with --quick."),
+]
+OfQuick = Annotated[
+    bool, typer.Option("--quick", help="Of a quick run, whose figures mean nothing.")
+]
 
 
 class Form(StrEnum):
@@ -53,33 +60,43 @@ def run(
         str | None, typer.Option(help="Address of a Ray cluster, auto, or local.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder; results/paper, or results/real for cases.")
+        Path | None,
+        typer.Option(
+            help="Folder; results/paper, or results/real for cases; quick/paper and quick/real "
+            "with --quick."
+        ),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where real data are.")] = None,
-    quick: Annotated[bool, typer.Option(help="A tiny version of everything.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A tiny version of everything; its figures mean nothing."),
+    ] = False,
 ) -> None:
     """Compute experiments; what is in the results table already is not computed again."""
     settings = load_settings()
     rolling = set(settings.experiment_names(experiments)) <= set(settings.cases)
-    run_experiments(
+    summary = run_experiments(
         experiments,
         None if methods is None else methods.split(","),
         None if seeds is None else _seeds(seeds),
         settings=settings,
-        output=output or (_REAL if rolling else _FOLDER),
+        output=output or _default(_REAL if rolling else _FOLDER, quick),
         map=_map(jobs, ray),
         data_dir=data_dir,
         quick=quick,
     )
+    if summary.failed:
+        raise typer.Exit(1)  # why they failed has been told
 
 
 def table(
     which: Annotated[int, typer.Argument(min=1, max=2, help="1 or 2, as in the paper.")] = 1,
     form: Annotated[Form, typer.Option(help="How to write it.")] = Form.TEXT,
-    output: Results = _FOLDER,
+    output: Results = None,
+    quick: OfQuick = False,
 ) -> None:
     """Print ours beside the paper's: mean, interval over seeds, and whether they differ."""
-    rows = gather(read_rows(output))
+    rows = gather(read_rows(output or _default(_FOLDER, quick)), quick=quick)
     made = table1(rows) if which == 1 else table2(rows)
     if form is Form.TEXT:
         print_table(made, Console())
@@ -88,7 +105,7 @@ def table(
 
 
 def report(
-    output: Results = _FOLDER,
+    output: Results = None,
     page: Annotated[Path | None, typer.Option(help="The page; report.html in the folder.")] = None,
     policies: Annotated[
         Path | None,
@@ -98,16 +115,19 @@ def report(
         ),
     ] = None,
     machine: Annotated[str | None, typer.Option(help="What the results were made on.")] = None,
+    quick: OfQuick = False,
 ) -> None:
     """Make one self-contained HTML page of all results."""
-    target = page or output / "report.html"
-    kept = policies or kept_panels(output)
-    write_report(read_rows(output), target, policies=kept, machine=machine)
+    folder = output or _default(_FOLDER, quick)
+    target = page or folder / "report.html"
+    kept = policies or kept_panels(folder)
+    rows = gather(read_rows(folder), quick=quick)
+    write_report(rows, target, policies=kept, machine=machine)
     Console().print(f"The report is [bold]{target}[/]", highlight=False)
 
 
 def report_real(
-    output: Results = _REAL,
+    output: Annotated[Path, typer.Option(help="Folder of the results table.")] = _REAL,
     page: Annotated[Path, typer.Option(help="The page; pictures go beside it.")] = Path(
         "docs/does_it_pay.md"
     ),
@@ -123,6 +143,11 @@ def report_real(
     beside = output / "remarks.md"
     write_pay_page(output, page, remarks=remarks or (beside if beside.exists() else None))
     Console().print(f"The page is [bold]{page}[/]", highlight=False)
+
+
+def _default(folder: Path, quick: bool) -> Path:
+    """Where results go and are read from if nobody says where."""
+    return _QUICK / folder.name if quick else folder
 
 
 def _seeds(text: str) -> int | list[int]:

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-import torch
 
 from forewise.arguments import as_finite
 from forewise.exceptions import ForewiseError, InvalidInputError
@@ -219,8 +218,7 @@ def as_count(name: str, value: Any) -> int:
 
 def _as_matrix(name: str, value: Any) -> np.ndarray:
     # A copy, so that a data set does not change with the array or table it was made from.
-    copied = value if isinstance(value, (list, tuple, torch.Tensor)) else np.array(value)
-    matrix = as_finite(name, copied).detach().cpu().numpy()
+    matrix = as_finite(name, value).detach().clone().cpu().numpy()
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InvalidInputError(
             f"{name} must be a matrix with one row per context, at least 1 × 1, but has shape "

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
@@ -99,4 +100,4 @@ def run_learning_demo(console: Console, picture: Path) -> None:
         level=problem.level.item(),
     )
     figure.savefig(picture, dpi=150)
-    console.print(f"How they come to their decisions: [bold]{picture}[/]")
+    console.print(f"How they come to their decisions: [bold]{escape(str(picture))}[/]")

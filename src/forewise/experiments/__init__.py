@@ -13,7 +13,6 @@ from forewise.experiments.case_schema import CaseTable
 from forewise.experiments.divergence import paper_kl_weight
 from forewise.experiments.fitting import Fit
 from forewise.experiments.grid import all_fits
-from forewise.experiments.judging import InfeasibleDecisionError
 from forewise.experiments.loading import Settings, load_settings
 from forewise.experiments.methods import Method
 from forewise.experiments.rolling_fits import judged_windows, read_costs
@@ -30,7 +29,6 @@ __all__ = [
     "CaseTable",
     "Fit",
     "FitResult",
-    "InfeasibleDecisionError",
     "Method",
     "RowTable",
     "RunSummary",

@@ -14,20 +14,13 @@ import numpy as np
 import torch
 
 from forewise.datasets import Split
-from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.exceptions import InvalidInputError
 from forewise.experiments.kinds import DATASETS, PROBLEM_NUMBERS, PROBLEMS, SOLVERS
 from forewise.experiments.schema import DatasetTable, OracleTable, ProblemTable
 from forewise.metrics import crps, expected_regret, interval_coverage, oracle_decision
 from forewise.metrics.evaluation import informed_optimum
 from forewise.problems import Problem
 from forewise.scenarios import Scenarios
-
-#: A row of the constraints may be missed by this share of its own size.
-_TOLERANCE = 1e-6
-
-
-class InfeasibleDecisionError(ForewiseError, ValueError):
-    """A decision violates the problem's constraints; it must not be scored."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,6 @@ class Court:
         """
         chosen = torch.from_numpy(decision)
         outcome = torch.from_numpy(self.split.test.y)
-        self._require_feasible(chosen, outcome)
         cost = self.problem.cost(chosen, outcome)
         return {
             metric: self._figure(metric, chosen, outcome, cost, scenarios) for metric in metrics
@@ -95,35 +87,6 @@ class Court:
         if metric == "CRPS":
             return crps(scenarios, outcome).mean().item()
         return interval_coverage(scenarios, outcome, 0.9).mean().item()
-
-    def _require_feasible(self, decision: torch.Tensor, outcome: torch.Tensor) -> None:
-        missed = violations(self.problem, decision, outcome)
-        bad = ~(missed <= _TOLERANCE)
-        if bad.any():
-            first = int(bad.nonzero()[0])
-            raise InfeasibleDecisionError(
-                f"{int(bad.sum())} of {len(bad)} decisions violate a constraint: test row {first} "
-                f"by {missed[first].item():.3g} of the constraint's size"
-            )
-
-
-def violations(problem: Problem, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
-    """Largest violation of a first-stage row, relative to the row's size, (n_contexts,).
-
-    NaN where the decision is. Rows that bind variables beside the decision are not looked at.
-    """
-    program = problem.program(Scenarios(outcome[:1, None]))
-    n_decisions = decision.shape[1]
-    worst = torch.zeros(len(decision), dtype=decision.dtype)
-    for matrix, right, equality in ((program.G, program.h, False), (program.E, program.e, True)):
-        rows = (matrix[0, :, n_decisions:] == 0).all(1)
-        left = decision @ matrix[0, rows, :n_decisions].mT
-        excess = left - right[0, rows]
-        size = 1 + right[0, rows].abs() + decision.abs() @ matrix[0, rows, :n_decisions].abs().mT
-        missed = (excess.abs() if equality else excess.clamp_min(0)) / size
-        if missed.shape[1]:
-            worst = torch.maximum(worst, missed.amax(1))
-    return torch.where(decision.isfinite().all(1), worst, torch.nan)
 
 
 def load_split(setting: Setting) -> Split:

@@ -37,7 +37,8 @@ class Settings:
     methods : mapping of str to MethodTable
         As written; `method` has them complete.
     files : mapping of str to tuple of str
-        The experiments of each file, by its name without the ending: ``table1`` and so on.
+        The experiments of each file that has some, by its name without the ending: ``table1`` and
+        so on.
     cases : mapping of str to CaseTable
         Experiments that roll over time.
     """
@@ -126,15 +127,11 @@ def load_settings(*paths: str | os.PathLike[str]) -> Settings:
             cases[name] = _checked(CaseTable, whole, file, where)
         else:
             experiments[name] = _checked(ExperimentTable, whole, file, where)
-    settings = Settings(
-        experiments,
-        methods,
-        {
-            file.stem: tuple(n for n in raw["experiments"] if origin["experiments", n] == file)
-            for file in files
-        },
-        cases,
-    )
+    by_file: dict[str, tuple[str, ...]] = {}
+    for name in raw["experiments"]:  # a file of methods alone is none that can be run
+        stem = origin["experiments", name].stem
+        by_file[stem] = (*by_file.get(stem, ()), name)
+    settings = Settings(experiments, methods, by_file, cases)
     for name in experiments:
         _check_experiment(settings, name, origin["experiments", name])
     for name, case in cases.items():

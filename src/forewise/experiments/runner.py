@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from forewise.distributed import Map, SerialMap
+from forewise.exceptions import InvalidInputError
 from forewise.experiments.claims import Claim, Claims
 from forewise.experiments.disk import write_beside
 from forewise.experiments.grid import all_fits, seed_list
@@ -70,8 +71,8 @@ class RunSummary:
 class _StoppedError(BaseException):
     """Ctrl-C, as the run sees it.
 
-    Not a KeyboardInterrupt: training takes that as a wish to end early and to keep what it has,
-    and half-trained methods must not get into the table.
+    Not a KeyboardInterrupt: a method's `Training` may take that as a wish to end early and to keep
+    what it has, and half-trained methods must not get into the table.
     """
 
 
@@ -104,7 +105,8 @@ def run(
         How many runs, or the seeds themselves. By default the experiment's own number, 5 in
         most as in the paper, and 1 in cases: they have the same data for every seed.
     output : path
-        Folder of the results table; made if it does not exist.
+        Folder of the results table; made if it does not exist. Quick results and whole ones
+        cannot be in one.
     map : Map, optional
         Where to compute: `SerialMap()` by default, `ProcessMap(2)`, `RayMap()`. The values do
         not depend on it.
@@ -113,7 +115,8 @@ def run(
     data_dir : path, optional
         Where real data are; see `forewise.datasets.files`.
     quick : bool
-        A tiny version of everything, to see that it works.
+        A tiny version of everything, to see that it works. Its rows are marked, and stand in no
+        table of results.
     progress : bool
         Tell on the terminal what is done and how long the rest will take.
 
@@ -124,14 +127,17 @@ def run(
     Raises
     ------
     ForewiseError
-        For unknown names, missing data, a folder that cannot be written to. Rows that were
-        finished before are kept.
+        For unknown names, missing data, a folder that cannot be written to or has rows of the
+        other kind. Rows that were finished before are kept.
     KeyboardInterrupt
         After Ctrl-C, when everything is in order.
     """
     chosen = settings or load_settings()
     asked = [experiments] if isinstance(experiments, str) else list(experiments)
     names = chosen.experiment_names(asked)
+    if not names:
+        known = ", ".join([*chosen.experiments, *chosen.cases])
+        raise InvalidInputError(f"experiments must name at least one of {known}")
     wanted = None if methods is None else list(methods)
     place = None if data_dir is None else Path(data_dir)
     plain = [name for name in names if name in chosen.experiments]
@@ -142,7 +148,7 @@ def run(
     _require_methods(chosen, names, wanted, {fit.method.name for fit in fits} | cases.methods)
     first = [*fits, *cases.trials()]
     _require_data([*first, *cases.windows(None)])
-    table = RowTable(output)
+    table = RowTable(output, quick=quick)
     where = map or SerialMap()
     summary = _compute_stage(first, table, where, progress)
     if not rolling:

@@ -11,17 +11,18 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
+from forewise.arguments import require_instance
 from forewise.exceptions import InvalidInputError
 from forewise.policy.base import Policy
 from forewise.predictors.base import Predictor, require_fitted
 from forewise.predictors.networked import Rows
 from forewise.problems.base import Problem
 from forewise.problems.certainty import certainty_equivalent
-from forewise.tables import check_outcomes
+from forewise.solvers.base import Solver
+from forewise.tables import check_outcomes, check_same_rows
 
 
 @dataclass(frozen=True)
@@ -69,20 +70,23 @@ class Learner(BaseEstimator, ABC):
         X_val, y_val : tables, optional
             Rows that decide which epoch's weights are kept; a share of the training rows is
             split off for it by default.
-        given, given_val : dict or array, optional
+        given, given_val : tables, dicts or `Given`, optional
             What was known in each context when deciding, and in each of X_val, where the problem
-            has such parameters: see `CvxpyProblem.bound`.
+            has such parameters: see `CvxpyProblem.bound`. In scikit-learn's cross-validation, ask
+            for it with ``set_fit_request(given=True)`` and ``set_score_request(given=True)``.
 
         Returns
         -------
         self
             With `policy_`, and `history_`, one record of figures per epoch of training.
         """
-        if not isinstance(self.problem, Problem):
-            raise InvalidInputError(
-                f"problem must be a forewise.Problem, but is a {type(self.problem).__name__}"
-            )
+        require_instance("problem", self.problem, Problem, "Newsvendor(shortage=3, excess=1)")
+        solver = self.get_params(deep=False).get("solver")
+        if solver is not None:
+            require_instance("solver", solver, Solver, "AutoSolver()")
         n_outcomes = check_outcomes(self, y).shape[1]
+        check_same_rows(X=X, y=y, given=given)
+        check_same_rows(X_val=X_val, y_val=y_val, given_val=given_val)
         if self.problem.n_outcomes not in (None, n_outcomes):
             raise InvalidInputError(
                 f"y must have the {self.problem.n_outcomes} outcome(s) of the "
@@ -118,10 +122,14 @@ class Learner(BaseEstimator, ABC):
         return self.policy_.decide(X, n_scenarios, random_state, **options)
 
     def score(self, X: Any, y: Any, given: Any = None) -> float:
-        """Minus the mean cost of the decisions on these outcomes, or minus its risk."""
+        """Minus the mean cost of the decisions on these outcomes, or minus its risk.
+
+        Raises an `InfeasibleDecisionError` rather than score decisions that break a constraint.
+        """
         require_fitted(self)
+        check_same_rows(X=X, y=y, given=given)
         outcomes = torch.from_numpy(check_outcomes(self, y))
-        decisions = torch.from_numpy(np.array(self.decide(X, given=given)))
+        decisions = self.decide(X, given=given)
         problem = self.problem.bound_for(len(outcomes), given)
         return -float(problem.summary(problem.cost(decisions, outcomes)))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from forewise.arguments import require_instance
 from forewise.exceptions import InvalidInputError
 from forewise.learners.base import Learner, Past
 from forewise.learners.decoupled import cloned_predictor
@@ -13,7 +15,6 @@ from forewise.learners.objectives import (
     DecisionCost,
     Judge,
     cost_of_ignoring_context,
-    identity_of,
     require_gradients,
 )
 from forewise.policy.scenario import ScenarioPolicy
@@ -76,8 +77,11 @@ class CombinedLearner(Learner):
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
         check_n_scenarios(self.n_scenarios)
         check_n_scenarios(self.n_scenarios_deciding)
+        if self.pretraining is not None:
+            require_instance("pretraining", self.pretraining, Training, "Training(epochs=20)")
         require_gradients(self.problem)
         predictor = self._differentiable(cloned_predictor(self.predictor))
+        self._check_checkpoints(predictor)
         rows, validation = predictor.prepare(X, y, X_val, y_val)
         objective = self.objective(predictor, rows, validation, past)
         if self.pretraining is not None:
@@ -116,8 +120,22 @@ class CombinedLearner(Learner):
             else None,
             scale=cost_of_ignoring_context(problem, rows.y, self.solver),
             title="combined",
-            identity=identity_of(problem, self.n_scenarios, self.n_scenarios_deciding),
+            learned_with={
+                "the solver": self.solver or AutoSolver(),
+                "n_scenarios": self.n_scenarios,
+                "n_scenarios_deciding": self.n_scenarios_deciding,
+                "pretraining": self.pretraining,
+            },
         )
+
+    def _check_checkpoints(self, predictor: NetworkPredictor) -> None:
+        training, pretraining = predictor.training or Training(), self.pretraining or Training()
+        folders = [s.checkpoint and Path(s.checkpoint).resolve() for s in (training, pretraining)]
+        if folders[0] and folders[0] == folders[1]:
+            raise InvalidInputError(
+                "pretraining and the predictor's training must have a checkpoint folder each, but "
+                f"both have {training.checkpoint}"
+            )
 
     def _differentiable(self, predictor: Predictor) -> NetworkPredictor:
         if isinstance(self.solver, ReferenceSolver):

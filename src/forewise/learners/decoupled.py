@@ -1,24 +1,24 @@
-"""Fit the distribution, then optimise. May import: policy, predictors, `base`, `objectives`."""
+"""Fit the distribution, then optimise. May import: policy, predictors, `base`, `monitor`."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import torch
 from sklearn.base import clone
 
+from forewise.arguments import require_instance
 from forewise.exceptions import InvalidInputError
 from forewise.learners.base import Learner, Past
-from forewise.learners.objectives import Judge, Watched
+from forewise.learners.monitor import Monitored, RegretMonitor
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor
 from forewise.predictors.bayesian import BayesianPredictor
 from forewise.predictors.networked import NetworkPredictor, Rows
-from forewise.predictors.training import Training
+from forewise.predictors.training import Objective, Training
 from forewise.problems.base import Problem
-from forewise.solvers.auto import AutoSolver, solve
+from forewise.solvers.auto import AutoSolver
 from forewise.solvers.base import Solver
-from forewise.solvers.solution import Solution
 
 
 class DecoupledLearner(Learner):
@@ -26,7 +26,7 @@ class DecoupledLearner(Learner):
 
     Prefer it where the problem may change after training, where the distribution itself is
     wanted, and as the yardstick for combined learning. Works with every predictor and every
-    problem.
+    problem; a problem that is hard to solve, or cannot be solved yet, does not matter to `fit`.
 
     Parameters
     ----------
@@ -35,14 +35,22 @@ class DecoupledLearner(Learner):
         `BayesianPredictor()` by default; it is cloned, as scikit-learn does.
     solver : Solver, optional
         `AutoSolver()` by default.
+    monitor : RegretMonitor, optional
+        Solves the problem of the validation rows now and then while a network is trained, for the
+        regret in `history_`. By default `fit` solves nothing.
     """
 
     def __init__(
-        self, problem: Problem, predictor: Predictor | None = None, solver: Solver | None = None
+        self,
+        problem: Problem,
+        predictor: Predictor | None = None,
+        solver: Solver | None = None,
+        monitor: RegretMonitor | None = None,
     ) -> None:
         self.problem = problem
         self.predictor = predictor
         self.solver = solver
+        self.monitor = monitor
 
     @property
     def validates(self) -> bool:
@@ -50,6 +58,11 @@ class DecoupledLearner(Learner):
         return self.predictor is None or isinstance(self.predictor, NetworkPredictor)
 
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
+        if self.monitor is not None and not isinstance(self.monitor, RegretMonitor):
+            raise InvalidInputError(
+                "monitor must be a forewise.RegretMonitor or None, but is a "
+                f"{type(self.monitor).__name__}"
+            )
         predictor = cloned_predictor(self.predictor)
         if isinstance(predictor, NetworkPredictor):
             rows, validation = predictor.prepare(X, y, X_val, y_val)
@@ -65,22 +78,17 @@ class DecoupledLearner(Learner):
         self, predictor: NetworkPredictor, rows: Rows, validation: Rows | None, past: Past
     ) -> None:
         settings = predictor.training or Training()
-
-        def decide(problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
-            scenarios = predictor.scenarios_with_gradients(x, 16, generator)
-            return solve(problem, scenarios, self.solver, on_failure="return")
-
-        objective = Watched(
-            inner=predictor.likelihood(rows, validation),
-            decide=decide,
-            validation=validation,
-            judge=Judge.of(past.of_validation(validation), validation, self.solver)
-            if validation
-            else None,
-            epochs=settings.epochs,
-            title="decoupled",
-            identity="likelihood",
-        )
+        objective: Objective = replace(predictor.likelihood(rows, validation), title="decoupled")
+        if self.monitor is not None and validation is not None:
+            objective = Monitored(
+                inner=objective,
+                monitor=self.monitor,
+                predictor=predictor,
+                validation=validation,
+                problem=past.of_validation(validation),
+                solver=self.solver,
+                epochs=settings.epochs,
+            )
         predictor.train(objective, rows, settings)
 
 
@@ -88,9 +96,6 @@ def cloned_predictor(predictor: Predictor | None) -> Predictor:
     """A fresh copy of the predictor a learner was given, or of the default one."""
     if predictor is None:
         return BayesianPredictor()
-    if not isinstance(predictor, Predictor):
-        raise InvalidInputError(
-            f"predictor must be a forewise.Predictor, but is a {type(predictor).__name__}; "
-            "a scikit-learn regressor can be wrapped: ResidualPredictor(regressor)"
-        )
+    wrapped = "NeighborPredictor(), or ResidualPredictor(regressor) around a scikit-learn one"
+    require_instance("predictor", predictor, Predictor, wrapped)
     return clone(predictor)

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
+from forewise.arguments import came_as, require_instance
 from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.learners.base import Learner, Past
 from forewise.learners.objectives import (
     DecisionCost,
     Judge,
     cost_of_ignoring_context,
-    identity_of,
     require_gradients,
 )
 from forewise.policy.direct import DirectPolicy
@@ -63,6 +63,8 @@ class DirectLearner(Learner):
         self.solver = solver
 
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> DirectPolicy:
+        if self.solver is not None:
+            require_instance("solver", self.solver, ProgramSolver, "InteriorPoint()")
         require_gradients(self.problem)
         refusal = self.problem.direct_refusal()
         if refusal is not None:
@@ -87,7 +89,7 @@ class DirectLearner(Learner):
             else None,
             scale=cost_of_ignoring_context(problem, rows.y, None),
             title="direct",
-            identity=identity_of(problem),
+            learned_with={"the solver": self.solver or InteriorPoint()},
         )
         rule.train(objective, rows, rule.training or Training())
         self.history_ = rule.history_
@@ -100,8 +102,8 @@ class DirectLearner(Learner):
             return PointPredictor()
         if not isinstance(self.network, PointPredictor):
             raise InvalidInputError(
-                f"network must be a PointPredictor, but is a {type(self.network).__name__}: a "
-                "decision is one value, with no distribution"
+                f"network must be a PointPredictor, for a decision is one value, with no "
+                f"distribution, but is {came_as(self.network)}"
             )
         return clone(self.network)
 

@@ -1,4 +1,4 @@
-"""What learners minimise and watch: the cost of decisions.
+"""What learners minimise: the cost of decisions.
 
 May import: exceptions, predictors, problems, solvers.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-import joblib
 import numpy as np
 import torch
 
@@ -28,7 +28,6 @@ from forewise.solvers.solution import Solution, Status
 Decide = Callable[[Problem, torch.Tensor, torch.Generator], Solution]
 
 _TOLERATED = 0.5  # share of a batch that may fail before training gives up
-_WATCHED = 20  # times that a decoupled training looks at the regret
 _SAMPLED = 512  # rows that say what ignoring the context costs
 _POOLED = 64  # outcomes that stand for all, where each row has a problem of its own
 
@@ -91,8 +90,19 @@ class DecisionCost(Objective):
     validation_judge: Judge | None
     scale: float
     title: str
-    identity: str
+    learned_with: dict[str, Any]  # the learner's own part in `identity`
     start_costs: torch.Tensor | None = None  # (n_contexts,) of the validation rows
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The problem with all its numbers, and what is decided with."""
+        rows, judge = self.validation, self.validation_judge
+        return {
+            "the objective": self.title,
+            "the validation rows": None if rows is None else (rows.X, rows.y),
+            "the problem or what is given": (self.judge.problem, judge and judge.problem),
+            **self.learned_with,
+        }
 
     def from_warm_start(self, seed: int) -> DecisionCost:
         """The same, with its start as what is to be left for good reasons only."""
@@ -132,37 +142,6 @@ class DecisionCost(Objective):
         return judge.costs(self.decide(judge.problem, self.validation.x_scaled, generator))
 
 
-@dataclass(frozen=True)
-class Watched(Objective):
-    """Another objective, with a look at the regret of the decisions now and then."""
-
-    inner: Objective
-    decide: Decide
-    validation: Rows | None
-    judge: Judge | None
-    epochs: int
-    title: str = field(default="")
-    identity: str = field(default="")
-
-    def loss(
-        self, network: Network, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        """The other's."""
-        return self.inner.loss(network, rows, generator)
-
-    def validate(
-        self, network: Network, epoch: int, generator: torch.Generator
-    ) -> dict[str, float]:
-        """The other's, and the regret."""
-        figures = self.inner.validate(network, epoch, generator)
-        every = max(1, self.epochs // _WATCHED)
-        last = epoch == self.epochs - 1
-        if self.judge is None or self.validation is None or not (last or epoch % every == 0):
-            return figures
-        solution = self.decide(self.judge.problem, self.validation.x_scaled, generator)
-        return figures | {"regret": self.judge.regret(solution)}
-
-
 def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | None) -> float:
     """Mean regret of the one decision that is best for all rows together: a natural unit.
 
@@ -178,7 +157,7 @@ def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | N
     ignorant = solve(own, Scenarios(pool), solver, on_failure="return")
     informed = solve(own, Scenarios(some[:, None]), solver, on_failure="return")
     decision = ignorant.decision.expand(len(some), -1)
-    regret = (own.cost(decision, some) - informed.objective).nanmean().item()
+    regret = (own.unchecked_cost(decision, some) - informed.objective).nanmean().item()
     return regret if regret > 1e-9 * abs(ignorant.objective.nanmean().item()) else 1.0
 
 
@@ -187,11 +166,6 @@ def require_gradients(problem: Problem) -> None:
     refusal = problem.gradient_refusal()
     if refusal is not None:
         raise UnsupportedProblemError(f"this problem cannot be learned through: {refusal}")
-
-
-def identity_of(problem: Problem, *more: object) -> str:
-    """A mark of a problem and all its data, and of what else matters, for checkpoints."""
-    return " ".join([str(joblib.hash(problem)), *map(str, more)])
 
 
 def _standard_error(values: torch.Tensor) -> float:

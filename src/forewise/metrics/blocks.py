@@ -2,7 +2,7 @@
 
 Costs of the same week are alike: of neighbouring days, and of all shops on a day. Taking every row
 for an independent one makes intervals far too narrow; here whole weeks are drawn, with all their
-rows. May import: exceptions, and its siblings `checks`, `comparison`, `resampling`.
+rows. May import: exceptions, tables, and its siblings `checks`, `comparison`, `resampling`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from forewise.metrics.resampling import (
     parts,
     require_enough_resamples,
 )
+from forewise.tables import check_same_rows
 
 _MONDAY = np.datetime64("1970-01-05")
 
@@ -83,6 +84,7 @@ def block_bootstrap(
     Interval
     """
     level = as_level("level", level)
+    check_same_rows(costs=costs, dates=dates)
     rows = as_rows("costs", costs)
     sums, counts = _by_block(rows[None], dates, block_days)
     drawn, total = _resampled(sums, counts, level, n_resamples, random_state)
@@ -119,6 +121,7 @@ def block_bootstrap_difference(
     Difference
     """
     level = as_level("level", level)
+    check_same_rows(a=a, dates=dates)
     first, second = as_paired_rows(a, b)
     sums, counts = _by_block(np.stack([first, second]), dates, block_days)
     drawn, total = _resampled(sums, counts, level, n_resamples, random_state)

@@ -14,11 +14,19 @@ from typing import Any
 import torch
 
 from forewise.exceptions import InvalidInputError
-from forewise.metrics.checks import as_decision, as_outcome, as_scenarios
-from forewise.metrics.evaluation import expected_costs, informed_optimum, optimum, realised_costs
+from forewise.metrics.checks import as_decision, as_outcome, as_scenarios, bound_problem
+from forewise.metrics.evaluation import (
+    expected_costs,
+    informed_optimum,
+    largest,
+    optimum,
+    realised_costs,
+)
 from forewise.problems import Problem
+from forewise.problems.feasibility import FEASIBILITY_TOLERANCE
 from forewise.scenarios import Scenarios
 from forewise.solvers import Solver
+from forewise.tables import check_same_rows
 
 # Solvers call a context optimal at relative residuals of 1e-8: less than this share of the
 # decision's cost cannot be told from zero.
@@ -26,7 +34,14 @@ _INDISTINGUISHABLE = 1e-8
 
 
 def regrets(
-    problem: Problem, decision: Any, outcome: Any, solver: Solver | None = None
+    problem: Problem,
+    decision: Any,
+    outcome: Any,
+    solver: Solver | None = None,
+    *,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> torch.Tensor:
     """Regret of every decision: its cost beyond that of perfect information.
 
@@ -35,28 +50,50 @@ def regrets(
 
         regret_i = f(z_i, y_i) − min_z f(z, y_i)
 
-    A decision that violates the problem's constraints is not repaired and may have a negative
-    regret; otherwise it is nonnegative up to the solver's tolerance.
+    It is nonnegative up to the solver's tolerance. A decision that breaks the problem's
+    constraints would seem better than the best one, and is refused.
 
     Parameters
     ----------
     problem : Problem
-    decision : array or tensor (n_contexts, n_decisions)
-    outcome : array or tensor (n_contexts, n_outcomes)
+    decision : table (n_contexts, n_decisions), or (n_contexts,) where there is one decision
+        An array, tensor, data frame or series, as `decide` returns it.
+    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
     solver : Solver, optional
         What finds the optimum of every outcome; `AutoSolver()` by default.
+    given : as for `CvxpyProblem.bound`, optional
+        What is known in each context, unless the problem is bound to it already.
+    on_infeasible : {"raise", "infinite"}
+        What to do with decisions that break a constraint: raise an `InfeasibleDecisionError`, or
+        count them as infinitely dear.
+    tolerance : float
+        The `Problem.violation` up to which a decision meets the constraints. Orders that were
+        rounded to pieces need more than the default: 0.01 lets them exceed a budget by 1 %.
 
     Returns
     -------
     tensor (n_contexts,)
     """
+    check_same_rows(decision=decision, outcome=outcome, given=given)
     outcome = as_outcome(outcome)
-    decision = as_decision("decision", decision, problem, outcome.shape)
+    problem = bound_problem(problem, len(outcome), given)
+    chosen = as_decision(
+        "decision", decision, problem, outcome.shape, outcome, on_infeasible, tolerance
+    )
     least = informed_optimum(problem, outcome, solver).cost
-    return realised_costs(problem, decision, outcome) - least
+    return chosen.priced(realised_costs(problem, chosen.decision, outcome)) - least
 
 
-def regret(problem: Problem, decision: Any, outcome: Any, solver: Solver | None = None) -> float:
+def regret(
+    problem: Problem,
+    decision: Any,
+    outcome: Any,
+    solver: Solver | None = None,
+    *,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
+) -> float:
     """Mean regret R: mean cost beyond that of perfect information.
 
     Prefer it to compare learners on data whose distribution is not known.
@@ -65,11 +102,22 @@ def regret(problem: Problem, decision: Any, outcome: Any, solver: Solver | None 
 
     Parameters and shapes are those of `regrets`.
     """
-    return regrets(problem, decision, outcome, solver).mean().item()
+    every = regrets(
+        problem, decision, outcome, solver,
+        given=given, on_infeasible=on_infeasible, tolerance=tolerance,
+    )  # fmt: skip
+    return every.mean().item()
 
 
 def relative_regret(
-    problem: Problem, decision: Any, outcome: Any, solver: Solver | None = None
+    problem: Problem,
+    decision: Any,
+    outcome: Any,
+    solver: Solver | None = None,
+    *,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> float:
     """Total regret as a share of the total optimal cost.
 
@@ -84,25 +132,29 @@ def relative_regret(
 
     Parameters and shapes are those of `regrets`.
     """
+    check_same_rows(decision=decision, outcome=outcome, given=given)
     outcome = as_outcome(outcome)
-    decision = as_decision("decision", decision, problem, outcome.shape)
+    problem = bound_problem(problem, len(outcome), given)
+    chosen = as_decision(
+        "decision", decision, problem, outcome.shape, outcome, on_infeasible, tolerance
+    )
     informed = informed_optimum(problem, outcome, solver)
-    costs = realised_costs(problem, decision, outcome)
+    costs = realised_costs(problem, chosen.decision, outcome)
     scale = informed.cost.abs().sum()
     # An optimal cost of 1e-16 is a zero, but only its distance to the cost of the solver's own
     # decision says so where the decisions to be judged cost nothing either.
     rounding = (informed.cost - realised_costs(problem, informed.decision, outcome)).abs().sum()
-    if scale <= torch.maximum(_INDISTINGUISHABLE * costs.abs().sum(), 2 * rounding):
+    spent = costs[costs.isfinite()].abs().sum()
+    if scale <= torch.maximum(_INDISTINGUISHABLE * spent, 2 * rounding):
         raise InvalidInputError(
             "relative_regret needs optimal costs other than zero, but with the outcome known "
-            f"they sum to {scale.item():g} while the decisions cost {costs.abs().sum().item():g}: "
-            "use regret"
+            f"they sum to {scale.item():g} while the decisions cost {spent.item():g}: use regret"
         )
-    return ((costs - informed.cost).sum() / scale).item()
+    return ((chosen.priced(costs) - informed.cost).sum() / scale).item()
 
 
 def oracle_decision(
-    problem: Problem, true_scenarios: Scenarios, solver: Solver | None = None
+    problem: Problem, true_scenarios: Scenarios, solver: Solver | None = None, *, given: Any = None
 ) -> torch.Tensor:
     """Decisions of whoever knows the true distribution of the outcome.
 
@@ -117,12 +169,14 @@ def oracle_decision(
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
     solver : Solver, optional
         `AutoSolver()` by default.
+    given : as for `regrets`
 
     Returns
     -------
     tensor (n_contexts, n_decisions)
     """
-    return optimum(problem, as_scenarios("true_scenarios", true_scenarios), solver).decision
+    scenarios = as_scenarios("true_scenarios", true_scenarios)
+    return optimum(bound_problem(problem, scenarios.n_contexts, given), scenarios, solver).decision
 
 
 def fair_regrets(
@@ -133,6 +187,9 @@ def fair_regrets(
     solver: Solver | None = None,
     *,
     oracle: Any = None,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> torch.Tensor:
     """Fair regret of every decision: its cost beyond the oracle's, at the outcome seen.
 
@@ -146,27 +203,34 @@ def fair_regrets(
     Parameters
     ----------
     problem : Problem
-    decision : array or tensor (n_contexts, n_decisions)
-    outcome : array or tensor (n_contexts, n_outcomes)
+    decision, outcome : tables, as for `regrets`
     true_scenarios : Scenarios, optional
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios). May be
         left out if `oracle` is given.
     solver : Solver, optional
         What finds the oracle's decisions; `AutoSolver()` by default.
-    oracle : array or tensor (n_contexts, n_decisions), optional
+    oracle : table (n_contexts, n_decisions), optional
         The `oracle_decision` where it is known already; nothing is solved then.
+    given, on_infeasible, tolerance
+        As for `regrets`; an oracle that breaks a constraint is always refused.
 
     Returns
     -------
     tensor (n_contexts,)
     """
+    check_same_rows(decision=decision, outcome=outcome, given=given)
     outcome = as_outcome(outcome)
-    decision = as_decision("decision", decision, problem, outcome.shape)
+    problem = bound_problem(problem, len(outcome), given)
+    chosen = as_decision(
+        "decision", decision, problem, outcome.shape, outcome, on_infeasible, tolerance
+    )
     if true_scenarios is not None:
         as_scenarios("true_scenarios", true_scenarios)
         _require_same_shape(true_scenarios, outcome)
     if oracle is not None:
-        best = as_decision("oracle", oracle, problem, outcome.shape)
+        best = as_decision(
+            "oracle", oracle, problem, outcome.shape, outcome, tolerance=tolerance
+        ).decision
     elif true_scenarios is not None:
         best = optimum(problem, true_scenarios, solver).decision
     else:
@@ -174,7 +238,8 @@ def fair_regrets(
             "true_scenarios or oracle must be given, but both are missing: where the "
             "distribution is not known, use regrets"
         )
-    return realised_costs(problem, decision, outcome) - realised_costs(problem, best, outcome)
+    costs = chosen.priced(realised_costs(problem, chosen.decision, outcome))
+    return costs - realised_costs(problem, best, outcome)
 
 
 def fair_regret(
@@ -185,6 +250,9 @@ def fair_regret(
     solver: Solver | None = None,
     *,
     oracle: Any = None,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> float:
     """Mean fair regret FR: mean cost beyond the oracle's, at the outcomes seen.
 
@@ -194,7 +262,10 @@ def fair_regret(
 
     Parameters and shapes are those of `fair_regrets`.
     """
-    every = fair_regrets(problem, decision, outcome, true_scenarios, solver, oracle=oracle)
+    every = fair_regrets(
+        problem, decision, outcome, true_scenarios, solver,
+        oracle=oracle, given=given, on_infeasible=on_infeasible, tolerance=tolerance,
+    )  # fmt: skip
     return every.mean().item()
 
 
@@ -205,37 +276,42 @@ def expected_regrets(
     solver: Solver | None = None,
     *,
     oracle: Any = None,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> torch.Tensor:
     """Expected regret of every decision: its expected cost beyond the oracle's.
 
     Prefer it wherever the true distribution is known: it is the mean of `fair_regrets` over
-    outcomes, without the noise of drawing one. It is nonnegative up to the solver's tolerance
-    for decisions that meet the constraints.
+    outcomes, without the noise of drawing one. It is nonnegative up to the solver's tolerance.
 
         expected_regret_i = Σ_j w_ij [ f(z_i, y_ij) − f(z*_i, y_ij) ],    z*_i the `oracle_decision`
 
     Parameters
     ----------
     problem : Problem
-    decision : array or tensor (n_contexts, n_decisions)
+    decision : table, as for `regrets`
     true_scenarios : Scenarios
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
     solver : Solver, optional
         What finds the oracle's decisions; `AutoSolver()` by default.
-    oracle : array or tensor (n_contexts, n_decisions), optional
+    oracle : table (n_contexts, n_decisions), optional
         The `oracle_decision` where it is known already; nothing is solved then.
+    given, on_infeasible, tolerance
+        As for `regrets`; an oracle that breaks a constraint is always refused.
 
     Returns
     -------
     tensor (n_contexts,)
     """
-    shape = _shape_of(as_scenarios("true_scenarios", true_scenarios))
-    decision = as_decision("decision", decision, problem, shape)
+    shape, like = _shape_of(as_scenarios("true_scenarios", true_scenarios)), largest(true_scenarios)
+    problem = bound_problem(problem, shape[0], given)
+    chosen = as_decision("decision", decision, problem, shape, like, on_infeasible, tolerance)
     if oracle is not None:
-        best = as_decision("oracle", oracle, problem, shape)
+        best = as_decision("oracle", oracle, problem, shape, like, tolerance=tolerance).decision
     else:
         best = optimum(problem, true_scenarios, solver).decision
-    return expected_costs(problem, decision, true_scenarios, compared_to=best)
+    return chosen.priced(expected_costs(problem, chosen.decision, true_scenarios, compared_to=best))
 
 
 def expected_regret(
@@ -245,6 +321,9 @@ def expected_regret(
     solver: Solver | None = None,
     *,
     oracle: Any = None,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> float:
     """Mean expected regret: mean expected cost beyond the oracle's.
 
@@ -254,7 +333,11 @@ def expected_regret(
 
     Parameters and shapes are those of `expected_regrets`.
     """
-    return expected_regrets(problem, decision, true_scenarios, solver, oracle=oracle).mean().item()
+    every = expected_regrets(
+        problem, decision, true_scenarios, solver,
+        oracle=oracle, given=given, on_infeasible=on_infeasible, tolerance=tolerance,
+    )  # fmt: skip
+    return every.mean().item()
 
 
 def _shape_of(scenarios: Scenarios) -> tuple[int, int]:

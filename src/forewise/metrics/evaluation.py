@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from forewise.arguments import WORKING_DTYPE
+from forewise.arguments import WORKING_DTYPE, require_instance
 from forewise.exceptions import SolveError
 from forewise.problems import Problem
 from forewise.scenarios import Scenarios
@@ -53,6 +53,15 @@ def possible_values(scenarios: Scenarios) -> torch.Tensor:
     return torch.where(scenarios.weights.unsqueeze(-1) > 0, scenarios.values, 0.0)
 
 
+def largest(scenarios: Scenarios) -> torch.Tensor:
+    """The largest size of a possible outcome in each context, ``(n_contexts, 1)``."""
+    sizes = [
+        possible_values(constant_scenarios(scenarios[part])).abs().amax((1, 2))
+        for part in parts(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes)
+    ]
+    return torch.cat(sizes).unsqueeze(1)
+
+
 def optimum(
     problem: Problem,
     scenarios: Scenarios,
@@ -63,6 +72,7 @@ def optimum(
 
     `numbers` are what the messages call the contexts, where it is not their place.
     """
+    require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
     problem._check_width("scenarios", scenarios.n_outcomes)
     decisions, costs = [], []
     for part in parts(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes):
@@ -87,9 +97,9 @@ def informed_optimum(
 
 
 def realised_costs(problem: Problem, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
-    """Cost of every decision at its outcome, ``(n_contexts,)``."""
+    """Cost of every decision at its outcome, ``(n_contexts,)``; constraints are not looked at."""
     with torch.no_grad():
-        return problem.cost(decision, outcome).detach()
+        return problem.unchecked_cost(decision, outcome).detach()
 
 
 def expected_costs(

@@ -56,7 +56,7 @@ def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
     ----------
     scenarios : Scenarios
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : array or tensor (n_contexts, n_outcomes)
+    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
 
     Returns
     -------
@@ -92,7 +92,7 @@ def energy_score(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
     ----------
     scenarios : Scenarios
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : array or tensor (n_contexts, n_outcomes)
+    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
 
     Returns
     -------
@@ -124,7 +124,7 @@ def interval_coverage(scenarios: Scenarios, outcome: Any, level: float) -> torch
     ----------
     scenarios : Scenarios
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : array or tensor (n_contexts, n_outcomes)
+    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
     level : float
         Nominal coverage, between 0 and 1.
 
@@ -159,7 +159,7 @@ def calibration_curve(
     ----------
     scenarios : Scenarios
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : array or tensor (n_contexts, n_outcomes)
+    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
     levels : float or array (n_levels,)
         Between 0 and 1, rising; 0.05, 0.10, ..., 0.95 by default.
 

@@ -14,9 +14,11 @@ May import: exceptions, arguments, scenarios, problems, solvers, and its sibling
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from forewise.metrics.checks import as_scenarios
+from forewise.metrics.checks import as_scenarios, bound_problem
 from forewise.metrics.evaluation import (
     constant_scenarios,
     expected_costs,
@@ -31,7 +33,7 @@ from forewise.solvers import Solver
 
 
 def expected_value_of_perfect_information(
-    problem: Problem, scenarios: Scenarios, solver: Solver | None = None
+    problem: Problem, scenarios: Scenarios, solver: Solver | None = None, *, given: Any = None
 ) -> torch.Tensor:
     """What knowing the outcome before deciding would save, on average (EVPI).
 
@@ -49,17 +51,19 @@ def expected_value_of_perfect_information(
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
     solver : Solver, optional
         `AutoSolver()` by default.
+    given : as for `regrets`
 
     Returns
     -------
     tensor (n_contexts,)
     """
     scenarios = as_scenarios("scenarios", scenarios)
+    problem = bound_problem(problem, scenarios.n_contexts, given)
     return optimum(problem, scenarios, solver).cost - _wait_and_see(problem, scenarios, solver)
 
 
 def value_of_stochastic_solution(
-    problem: Problem, scenarios: Scenarios, solver: Solver | None = None
+    problem: Problem, scenarios: Scenarios, solver: Solver | None = None, *, given: Any = None
 ) -> torch.Tensor:
     """What is saved by deciding for all scenarios instead of for their mean (VSS).
 
@@ -78,12 +82,14 @@ def value_of_stochastic_solution(
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
     solver : Solver, optional
         `AutoSolver()` by default.
+    given : as for `regrets`
 
     Returns
     -------
     tensor (n_contexts,)
     """
     scenarios = as_scenarios("scenarios", scenarios)
+    problem = bound_problem(problem, scenarios.n_contexts, given)
     for_the_mean = optimum(problem, _mean_scenario(scenarios), solver).decision
     in_truth = expected_costs(problem, for_the_mean, scenarios)
     return in_truth - optimum(problem, scenarios, solver).cost

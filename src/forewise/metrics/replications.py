@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from scipy.special import stdtrit
 
+from forewise.arguments import as_table
 from forewise.exceptions import InvalidInputError
-from forewise.metrics.checks import as_constant, as_decision, as_level, as_scenarios
-from forewise.metrics.evaluation import expected_costs, optimum
+from forewise.metrics.checks import as_decision, as_level, as_scenarios, bound_problem
+from forewise.metrics.evaluation import expected_costs, largest, optimum
 from forewise.problems import Problem
+from forewise.problems.feasibility import FEASIBILITY_TOLERANCE
 from forewise.scenarios import Scenarios
 from forewise.solvers import Solver
 
@@ -45,6 +47,10 @@ def optimality_gap(
     scenario_batches: Iterable[Scenarios],
     level: float = 0.95,
     solver: Solver | None = None,
+    *,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> Gap:
     """Confidence bound on a decision's distance to the optimum (Mak, Morton and Wood, 1999).
 
@@ -62,7 +68,7 @@ def optimality_gap(
     Parameters
     ----------
     problem : Problem
-    decision : array or tensor (n_contexts, n_decisions)
+    decision : table, as for `regrets`
     scenario_batches : iterable of Scenarios
         At least 2, drawn independently of each other and of the decision; each has values
         (n_contexts, n_scenarios, n_outcomes). A generator is read one batch at a time.
@@ -70,23 +76,37 @@ def optimality_gap(
         Confidence that the true gap is at most `upper`, between 0 and 1.
     solver : Solver, optional
         `AutoSolver()` by default.
+    given, on_infeasible, tolerance
+        As for `regrets`.
 
     Returns
     -------
     Gap
     """
     level = as_level("level", level)
-    decision = as_constant("decision", decision)
+    n_contexts = len(as_table("decision", decision))
+    problem = bound_problem(problem, n_contexts, given)
     # Scenarios can be indexed, so Python would loop over one as over a list of contexts.
     if isinstance(scenario_batches, Scenarios) or not isinstance(scenario_batches, Iterable):
         raise InvalidInputError(
             "scenario_batches must be an iterable of forewise.Scenarios, but is a "
             f"{type(scenario_batches).__name__}: pass a list of independent batches"
         )
-    gaps = [
-        _batch_gap(problem, decision, f"scenario_batches[{k}]", batch, solver)
-        for k, batch in enumerate(scenario_batches)
-    ]
+    gaps: list[torch.Tensor] = []
+    for k, batch in enumerate(scenario_batches):
+        name = f"scenario_batches[{k}]"
+        as_scenarios(name, batch)
+        if batch.n_contexts != n_contexts:
+            raise InvalidInputError(
+                f"{name} must have the decision's {n_contexts} context(s), but has "
+                f"{batch.n_contexts}"
+            )
+        shape = (n_contexts, batch.n_outcomes)
+        chosen = as_decision(
+            "decision", decision, problem, shape, largest(batch), on_infeasible, tolerance
+        )
+        mean = chosen.priced(expected_costs(problem, chosen.decision, batch))
+        gaps.append(mean - optimum(problem, batch, solver).cost)
     K = len(gaps)
     if K < 2:
         raise InvalidInputError(
@@ -96,18 +116,6 @@ def optimality_gap(
     stacked = torch.stack(gaps)
     estimate = stacked.mean(0)
     half_width = float(stdtrit(K - 1, level)) * stacked.std(0) / K**0.5
-    return Gap(estimate, estimate + half_width, K)
-
-
-def _batch_gap(
-    problem: Problem, decision: torch.Tensor, name: str, batch: Any, solver: Solver | None
-) -> torch.Tensor:
-    batch = as_scenarios(name, batch)
-    if decision.ndim == 2 and batch.n_contexts != decision.shape[0]:
-        raise InvalidInputError(
-            f"{name} must have the decision's {decision.shape[0]} context(s), but has "
-            f"{batch.n_contexts}"
-        )
-    as_decision("decision", decision, problem, (batch.n_contexts, batch.n_outcomes))
-    mean = expected_costs(problem, decision, batch)
-    return mean - optimum(problem, batch, solver).cost
+    # An infinite gap has no deviation.
+    upper = torch.where(estimate.isinf(), estimate, estimate + half_width)
+    return Gap(estimate, upper, K)

@@ -1,6 +1,6 @@
 """What all bootstrap intervals share: their arguments, draws in parts, and their ends.
 
-May import: exceptions, and its sibling `checks`.
+May import: exceptions, tables, and its sibling `checks`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise.metrics.checks import as_constant, as_count
+from forewise.tables import check_same_rows
 
 # Draws of blocks that are held at once.
 _MAX_ENTRIES = 2**20
@@ -20,7 +20,7 @@ _MAX_ENTRIES = 2**20
 
 def as_rows(name: str, value: Any) -> np.ndarray:
     """A vector of at least two finite numbers."""
-    rows = as_constant(name, value.to_numpy() if isinstance(value, pd.Series) else value)
+    rows = as_constant(name, value)
     if rows.ndim != 1 or len(rows) < 2:
         raise InvalidInputError(
             f"{name} must have shape (n_rows,), at least 2 of them, but has shape "
@@ -31,6 +31,7 @@ def as_rows(name: str, value: Any) -> np.ndarray:
 
 def as_paired_rows(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
     """Costs of two methods on the same rows."""
+    check_same_rows(a=a, b=b)
     first, second = as_rows("a", a), as_rows("b", b)
     if len(first) != len(second):
         raise InvalidInputError(

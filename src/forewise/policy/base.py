@@ -1,11 +1,12 @@
 """The contract of a policy, and how it decides for any number of contexts.
 
-May import: exceptions, problems, solvers, tables.
+May import: exceptions, display, arguments, tables, problems, solvers, predictors.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -13,13 +14,15 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.progress import track
-from sklearn.utils import check_random_state
 
-from forewise.exceptions import InvalidInputError, SolveError
+from forewise.arguments import as_random_state
+from forewise.display import COLUMNS, described, html_parts
+from forewise.exceptions import ExtrapolationWarning, InvalidInputError, SolveError
 from forewise.policy.packing import write_policy
+from forewise.predictors.base import check_n_scenarios
 from forewise.problems.base import Problem
 from forewise.solvers.solution import Solution, Status
-from forewise.tables import like
+from forewise.tables import check_same_rows, like
 
 #: Numbers in the scenarios of one piece: what bounds the memory of `decide`.
 _ENTRIES = 2**20
@@ -52,6 +55,10 @@ class Policy(ABC):
         `problem` is the policy's own, as it stands in these contexts.
         """
 
+    @abstractmethod
+    def _extrapolates(self, X: np.ndarray) -> np.ndarray:
+        """Which checked contexts are unlike those of training, ``(n_contexts,)``."""
+
     def decide(
         self,
         X: Any,
@@ -64,8 +71,9 @@ class Policy(ABC):
     ) -> Any:
         """Decide for every context.
 
-        The decision of a context does not depend on the other rows of the table. Large tables
-        are worked through in pieces, in bounded memory.
+        The decision of a context is to the bit the same alone and in any table. Large tables are
+        worked through in pieces, in bounded memory. Where a network is asked about contexts far
+        outside its training rows, an `ExtrapolationWarning` says how many there are.
 
         Parameters
         ----------
@@ -74,7 +82,7 @@ class Policy(ABC):
             Scenarios drawn for each context.
         random_state : int, RandomState or None
             The same number, the same decisions.
-        given : dict or array, optional
+        given : table, dict or `Given`, optional
             What is known in each context, where the problem has such parameters: see
             `CvxpyProblem.bound`.
         on_failure : {"raise", "return"}
@@ -91,9 +99,13 @@ class Policy(ABC):
             raise InvalidInputError(
                 f'on_failure must be "raise" or "return", but is {on_failure!r}'
             )
+        check_n_scenarios(n_scenarios)
+        random = as_random_state(random_state)
         contexts = self._check(X)
+        check_same_rows(X=X, given=given)
         problem = self.problem.bound_for(len(contexts), given)
-        seed = int(check_random_state(random_state).randint(2**31))
+        _warn_of_extrapolation(self._extrapolates(contexts))
+        seed = int(random.randint(2**31))
         decisions = np.empty((len(contexts), self.n_decisions))
         failed: list[tuple[int, Status]] = []
         for piece in self._pieces(len(contexts), n_scenarios, progress):
@@ -137,6 +149,14 @@ class Policy(ABC):
             return names
         return [f"decision_{i}" for i in range(self.n_decisions)]
 
+    def __repr__(self) -> str:
+        return described(self)
+
+    def _repr_html_(self) -> str:
+        names = ", ".join(self.decision_names[:COLUMNS])
+        more = ", ..." if self.n_decisions > COLUMNS else ""
+        return html_parts(self, decisions=names + more)
+
     def _pieces(self, n_contexts: int, n_scenarios: int, progress: bool) -> Iterator[slice]:
         size = max(1, min(4096, _ENTRIES // max(1, n_scenarios * max(self.n_outcomes, 4))))
         console = Console(stderr=True)
@@ -144,6 +164,21 @@ class Policy(ABC):
         starts = range(0, n_contexts, size)
         for start in track(starts, "deciding", console=console, disable=not shown):
             yield slice(start, min(start + size, n_contexts))
+
+
+def _warn_of_extrapolation(rows: np.ndarray) -> None:
+    """Say once how many rows lie outside what was seen."""
+    if not rows.any():
+        return
+    first = ", ".join(str(row) for row in np.flatnonzero(rows)[:_SHOWN])
+    warnings.warn(
+        f"{rows.sum()} of {len(rows)} contexts lie outside the range of the training rows by more "
+        f"than half of its width (the first are rows {first}). What a network predicts there "
+        "may be anything. A predictor with caution=Caution() draws past outcomes for contexts "
+        "unlike those of training; extrapolate=False holds every column at the range seen",
+        ExtrapolationWarning,
+        stacklevel=3,
+    )
 
 
 def _told(failed: list[tuple[int, Status]], n_contexts: int) -> str:

@@ -16,7 +16,7 @@ from forewise.solvers.projection import project
 from forewise.solvers.solution import Solution
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DirectPolicy(Policy):
     """A network from context to decision, brought into the feasible set by the solver.
 
@@ -50,6 +50,9 @@ class DirectPolicy(Policy):
 
     def _check(self, X: Any) -> np.ndarray:
         return self.rule.check_contexts(X)
+
+    def _extrapolates(self, X: np.ndarray) -> np.ndarray:
+        return self.rule.extrapolates(X)
 
     def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
         wanted = self.rule.sample_checked(X, 1, seed).values[:, 0]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from forewise.policy.base import Policy
-from forewise.predictors.base import Predictor, check_n_scenarios
+from forewise.predictors.base import Predictor
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import AutoSolver, solve
@@ -17,7 +17,7 @@ from forewise.solvers.base import Solver
 from forewise.solvers.solution import Solution
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScenarioPolicy(Policy):
     """Draws scenarios of the outcome, and solves one stochastic program per context.
 
@@ -49,8 +49,10 @@ class ScenarioPolicy(Policy):
     def _check(self, X: Any) -> np.ndarray:
         return self.predictor.check_contexts(X)
 
+    def _extrapolates(self, X: np.ndarray) -> np.ndarray:
+        return self.predictor.extrapolates(X)
+
     def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
-        check_n_scenarios(n_scenarios)
         scenarios = self.predictor.sample_checked(X, n_scenarios, seed)
         equivalent = self.problem.certainty_equivalent()
         if equivalent is not None:

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError, UnfittedError
 from forewise.scenarios import Scenarios
 from forewise.tables import check_contexts
@@ -58,14 +58,22 @@ class Predictor(BaseEstimator, ABC):
         Scenarios (n_contexts, at most n_scenarios, n_outcomes)
         """
         check_n_scenarios(n_scenarios)
+        seed = int(as_random_state(random_state).randint(2**31))
         contexts = self.check_contexts(X)
-        seed = int(check_random_state(random_state).randint(2**31))
         return self.sample_checked(contexts, int(n_scenarios), seed)
 
     def sample_checked(self, X: np.ndarray, n_scenarios: int, seed: int) -> Scenarios:
         """Scenarios of contexts that `check_contexts` returned; called by policies."""
         with torch.no_grad():
             return self._scenarios(X, n_scenarios, np.random.default_rng(seed))
+
+    def extrapolates(self, X: np.ndarray) -> np.ndarray:
+        """Which checked contexts lie so far from the fitted ones that it may say anything.
+
+        ``(n_contexts,)``, True or False; called by policies, which warn. Predictors that can only
+        repeat what was seen, such as neighbours and trees, need not answer.
+        """
+        return np.zeros(len(X), dtype=bool)
 
     @property
     def is_fitted(self) -> bool:

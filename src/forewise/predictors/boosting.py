@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from forewise.arguments import as_random_state
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.predictors.base import Predictor
 from forewise.predictors.parameter_checks import require_count, require_positive
@@ -76,6 +77,7 @@ class _BoostedTrees(Predictor):
 
     def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:
         """Fit a model for each outcome and loss; those of an outcome stand together."""
+        as_random_state(self.random_state)  # or an error
         settings = {
             "max_iter": require_count("n_trees", self.n_trees, at_least=1),
             "learning_rate": require_positive("learning_rate", self.learning_rate),

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
-import json
 import math
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -22,7 +20,7 @@ from forewise.exceptions import StorageError
 from forewise.predictors.network import Network
 from forewise.storage import read_folder, write_folder
 
-_KIND, _VERSION = "checkpoint", 1
+_KIND, _VERSION = "checkpoint", 2
 
 
 @dataclass
@@ -61,18 +59,14 @@ class Checkpoint:
     """A folder that holds a training run until it is finished."""
 
     folder: str | os.PathLike[str]
-    mark: str
+    marks: dict[str, str]  # of all that decides how the run goes on, by a name for people
 
     def resume(self, network: Network, optimiser: torch.optim.Optimizer) -> Progress | None:
         """Put network and optimiser where they were; None if there is nothing to resume."""
         if not (Path(self.folder) / "header.json").exists():
             return None
         _, content = read_folder(self.folder, kind=_KIND, versions=[_VERSION])
-        if content["mark"] != self.mark:
-            raise StorageError(
-                f"the checkpoint in {self.folder} belongs to a fit with other data or settings: "
-                "delete the folder to start anew, or give this fit a folder of its own"
-            )
+        self._require_same(content["marks"])
         network.load_state_dict(_tensors(content["network"]))
         saved = optimiser.state_dict()
         saved["state"] = {int(key): _tensors(value) for key, value in content["moments"].items()}
@@ -86,11 +80,22 @@ class Checkpoint:
             epochs_since_best=content["epochs_since_best"],
         )
 
+    def _require_same(self, found: dict[str, str]) -> None:
+        """Raise, with the parts that differ, unless the checkpoint is one of this very fit."""
+        names = [*self.marks, *(name for name in found if name not in self.marks)]
+        other = [name for name in names if self.marks.get(name) != found.get(name)]
+        if other:
+            raise StorageError(
+                f"the checkpoint in {self.folder} belongs to another fit, which differs in "
+                f"{', '.join(other)}: delete the folder to start anew, give this fit a folder of "
+                "its own, or go back to what it was"
+            )
+
     def save(self, network: Network, optimiser: torch.optim.Optimizer, state: Progress) -> None:
         """Write everything that the next epoch needs."""
         moments = optimiser.state_dict()["state"]
         content = {name.name: getattr(state, name.name) for name in fields(state)} | {
-            "mark": self.mark,
+            "marks": self.marks,
             "network": dict(network.state_dict()),
             "moments": {str(key): dict(value) for key, value in moments.items()},
         }
@@ -107,22 +112,3 @@ class Checkpoint:
 
 def _tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(values) for name, values in arrays.items()}
-
-
-def fingerprint(settings: Any, identity: dict[str, Any], seed: int) -> str:
-    """A mark of everything that decides how a run goes on.
-
-    The number of epochs and where checkpoints go are part of the settings but for the folder's
-    name and the progress bar, which change nothing.
-    """
-    told = {
-        entry.name: repr(getattr(settings, entry.name))
-        for entry in fields(settings)
-        if entry.name not in ("checkpoint", "progress")
-    }
-    digest = hashlib.sha256(json.dumps([told, seed], sort_keys=True).encode())
-    for name, value in sorted(identity.items()):
-        digest.update(name.encode())
-        is_array = isinstance(value, np.ndarray)
-        digest.update(np.ascontiguousarray(value).tobytes() if is_array else repr(value).encode())
-    return digest.hexdigest()

@@ -1,6 +1,6 @@
 """Ensembles: a few networks of one kind from different starts, trained side by side.
 
-May import: exceptions, its siblings below.
+May import: exceptions, arguments, its siblings below.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from forewise.arguments import came_as
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import check_n_scenarios
 from forewise.predictors.caution import Caution
@@ -118,7 +119,7 @@ class EnsemblePredictor(NetworkPredictor):
         ):
             raise InvalidInputError(
                 "member must be one network, such as GaussianPredictor() or BayesianPredictor(), "
-                f"but is a {type(self._member).__name__}"
+                f"but is {came_as(self._member)}"
             )
         require_count("n_members", self.n_members, at_least=1)
         self._member._check_parameters()

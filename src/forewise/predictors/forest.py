@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.ensemble import RandomForestRegressor
 
+from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
 from forewise.predictors.parameter_checks import require_count
@@ -114,6 +115,7 @@ class ForestPredictor(Predictor):
     def _grown_forest(self, X: np.ndarray, y: np.ndarray) -> RandomForestRegressor:
         n_trees = require_count("n_trees", self.n_trees, at_least=1)
         min_leaf = require_count("min_leaf", self.min_leaf, at_least=1)
+        as_random_state(self.random_state)  # or an error
         forest = RandomForestRegressor(
             n_trees,
             min_samples_leaf=min_leaf,

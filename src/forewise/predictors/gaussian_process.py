@@ -1,7 +1,7 @@
 """A smooth curve of which the data leave some parts open, and noise around it.
 
-May import: exceptions, scenarios, tables, and its siblings `base`, `marginal_likelihood`,
-`noise`, `parameter_checks`, `standardise`, `weighted_support`.
+May import: exceptions, arguments, scenarios, tables, and its siblings `base`, `blocks`,
+`marginal_likelihood`, `noise`, `parameter_checks`, `standardise`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
+from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
+from forewise.predictors.blocks import blocks
 from forewise.predictors.marginal_likelihood import (
     Bounds,
     Evidence,
@@ -26,7 +27,6 @@ from forewise.predictors.marginal_likelihood import (
 from forewise.predictors.noise import normal_draws
 from forewise.predictors.parameter_checks import require_bounds, require_count, require_positive
 from forewise.predictors.standardise import mean_and_std, standardise
-from forewise.predictors.weighted_support import context_slices
 from forewise.scenarios import Scenarios
 from forewise.tables import check_training_data
 
@@ -121,7 +121,7 @@ class GaussianProcessPredictor(Predictor):
         """
         X, y = check_training_data(self, X, y)
         self._check_settings()
-        random = check_random_state(self.random_state)
+        random = as_random_state(self.random_state)
         if self.max_rows is not None and len(X) > self.max_rows:
             rows = np.sort(random.choice(len(X), self.max_rows, replace=False))
             X, y = X[rows], y[rows]
@@ -203,14 +203,16 @@ class GaussianProcessPredictor(Predictor):
         contexts = standardise(X, self.context_mean_, self.context_std_)
         mean = np.empty((len(X), len(self.noise_)))
         variance = np.empty_like(mean)
-        for part in context_slices(len(X), len(self.contexts_)):
-            squared = cdist(contexts[part], self.contexts_, "sqeuclidean")
+        for part, block in blocks(contexts):
+            kept = slice(part.stop - part.start)
+            squared = cdist(block, self.contexts_, "sqeuclidean")
             for outcome, scale in enumerate(self.length_scale_):
                 covariance = np.exp(-0.5 * squared / scale**2)
-                mean[part, outcome] = covariance @ self.coefficients_[outcome]
+                # Not as a product of matrices, which rounds by where a context stands.
+                mean[part, outcome] = (covariance * self.coefficients_[outcome]).sum(axis=1)[kept]
                 factor = self.cholesky_[outcome]
                 known = solve_triangular(factor, covariance.T, lower=True, check_finite=False)
-                variance[part, outcome] = 1 - (known**2).sum(axis=0)
+                variance[part, outcome] = 1 - (known**2).sum(axis=0)[kept]
         # Rounding may take a variance of almost nothing below it.
         variance = variance.clip(min=0)
         return self.outcome_mean_ + mean * self.outcome_std_, variance * self.outcome_std_**2

@@ -42,21 +42,21 @@ class Network(nn.Module):
 
     @torch.no_grad()
     def common_scenarios(
-        self, x: torch.Tensor, noise: torch.Tensor, generator: torch.Generator
+        self, x: torch.Tensor, noise: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        """Scenarios that count alike; all contexts have one noise (n_scenarios, 1, n_noises)."""
-        return self.head.equal_scenarios(self._outputs(x, len(noise), generator), noise)
+        """Scenarios that count alike, from draws of the weights (at most n_scenarios, n_weights).
+
+        All contexts have one noise (n_scenarios, 1, n_noises).
+        """
+        return self.head.equal_scenarios(self._outputs(x, weights), noise)
 
     @torch.no_grad()
-    def moments(
-        self, x: torch.Tensor, n_draws: int, generator: torch.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def moments(self, x: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and variance of each draw's distribution, (n_draws, n_contexts, n_outcomes)."""
-        return self.head.moments(self._outputs(x, n_draws, generator))
+        return self.head.moments(self._outputs(x, weights))
 
-    def _outputs(self, x: torch.Tensor, n_draws: int, generator: torch.Generator) -> torch.Tensor:
+    def _outputs(self, x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Outputs of all draws, a few draws at a time to bound the memory of hidden layers."""
-        weights = self.weights.draw(n_draws, generator)
         at_a_time = max(1, _ACTIVATIONS // (len(x) * max(self.layout.sizes)))
-        parts = [self.layout.forward(x, part) for part in weights.split(at_a_time)]
+        parts = [self.layout.forward_alike(x, part) for part in weights.split(at_a_time)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -1,7 +1,7 @@
 """What all network predictors share: scaling, building, training, drawing.
 
-May import: exceptions, scenarios, tables, and its siblings below. Learners train predictors
-through `prepare` and `train`, with an objective of their own.
+May import: exceptions, arguments, scenarios, tables, and its siblings below. Learners train
+predictors through `prepare` and `train`, with an objective of their own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 
+from forewise.arguments import as_random_state, came_as
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
+from forewise.predictors.blocks import blocks
 from forewise.predictors.caution import Caution, nearest_distances, with_past_outcomes
 from forewise.predictors.encodings import Encoding
 from forewise.predictors.heads import Head
+from forewise.predictors.identity import parameters_of
 from forewise.predictors.network import Network
 from forewise.predictors.noise import normal_draws, torch_generator
 from forewise.predictors.standardise import mean_and_std, standardise
@@ -110,7 +112,7 @@ class NetworkPredictor(Predictor):
         self._check_parameters()
         X, y = check_training_data(self, X, y)
         passed = check_validation_data(self, X_val, y_val)
-        self.seed_ = int(check_random_state(self.random_state).randint(2**31))
+        self.seed_ = int(as_random_state(self.random_state).randint(2**31))
         kept, held = np.arange(len(X)), np.arange(0 if passed is None else len(passed[0]))
         validation = passed
         if passed is None:
@@ -156,38 +158,42 @@ class NetworkPredictor(Predictor):
             divergence_weight=self.divergence_share / (len(rows) * rows.y.shape[1]),
             seed=self.seed_,
             title=objective.title,
-            identity={
-                "predictor": {
-                    name: value
-                    for name, value in self.get_params(deep=False).items()
-                    if name not in ("training", "random_state")
-                },
-                "objective": objective.identity,
-                "X": rows.X,
-                "y": rows.y,
-                "start": self.network_.weights.state_dict(),
-            },
+            identity=self._identity(rows) | objective.identity,
         )
+
+    def _identity(self, rows: Rows) -> dict[str, Any]:
+        """What a checkpoint must have been made with, but for the loop and the objective."""
+        seed = "random_state"
+        if self.random_state is None:
+            seed += " (it is None: a fit can resume with a number only)"
+        return {
+            "the training rows": (rows.X, rows.y),
+            "the kind of predictor": type(self),
+            **{f"predictor.{name}": value for name, value in parameters_of(self).items()},
+            seed: self.seed_,
+            "the weights that training starts from": self.network_.state_dict(),
+        }
 
     def scenarios_with_gradients(
         self, x_scaled: torch.Tensor, n_scenarios: int, generator: torch.Generator
     ) -> Scenarios:
         """Scenarios in the user's units, differentiable in the network's weights."""
-        return self._in_units(*self.network_.scenarios(x_scaled, n_scenarios, generator))
+        values, weights = self.network_.scenarios(x_scaled, n_scenarios, generator)
+        return Scenarios(self._in_units(values), weights)
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         noise = normal_draws(n_scenarios, self.network_.head.n_noises, random)
-        values = self.network_.common_scenarios(
-            self._scaled(X),
-            torch.from_numpy(noise).float()[:, None],
-            torch_generator(random),
-        )
-        scenarios = self._in_units(values.double(), None)
+        common = torch.from_numpy(noise).float()[:, None]
+        weights = self.network_.weights.draw(n_scenarios, torch_generator(random))
+        drawn = []
+        for part, block in blocks(X):
+            values = self.network_.common_scenarios(self._scaled(block), common, weights)
+            drawn.append(self._in_units(values.double())[: part.stop - part.start])
+        values = torch.cat(drawn)
         if self.caution is None:
-            return scenarios
+            return Scenarios(values)
         shares = self._shares_of_past(X, self.caution)
-        mixed = with_past_outcomes(scenarios.values.numpy(), shares, self.past_, random.random())
-        return Scenarios(mixed)
+        return Scenarios(with_past_outcomes(values.numpy(), shares, self.past_, random.random()))
 
     def _shares_of_past(self, X: np.ndarray, caution: Caution) -> np.ndarray:
         contexts = standardise(X, self.context_mean_, self.context_std_)
@@ -210,6 +216,19 @@ class NetworkPredictor(Predictor):
             return np.zeros(len(contexts))
         return self._shares_of_past(contexts, self.caution)
 
+    def extrapolates(self, X: np.ndarray) -> np.ndarray:
+        """Contexts beyond the range of a column by more than half of its width.
+
+        None where inputs are held at what was seen, or answered with past outcomes.
+        """
+        if self.caution is not None or not self.extrapolate:
+            return np.zeros(len(X), dtype=bool)
+        width = self.context_high_ - self.context_low_
+        # A column that never changed is not looked at by the network either.
+        room = np.where(width > 0, width / 2, np.inf)
+        below, above = self.context_low_ - X, X - self.context_high_
+        return (np.maximum(below, above) > room).any(axis=1)
+
     def _build(self, n_features: int, generator: torch.Generator) -> Network:
         head = self._head(self.n_outcomes_)
         n_inputs = n_features if self.encoding is None else self.encoding.width(n_features)
@@ -218,11 +237,17 @@ class NetworkPredictor(Predictor):
 
     def _moments(self, X: Any, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each draw's distribution, in the user's units."""
-        x = self._scaled(self.check_contexts(X))
-        means, variances = self.network_.moments(x, n_draws, torch.Generator().manual_seed(0))
+        X = self.check_contexts(X)
+        with torch.no_grad():
+            weights = self.network_.weights.draw(n_draws, torch.Generator().manual_seed(0))
+        parts = []
+        for part, block in blocks(X):
+            found = torch.stack(self.network_.moments(self._scaled(block), weights))
+            parts.append(found[:, :, : part.stop - part.start])
+        means, variances = torch.cat(parts, dim=2).double().numpy()
         return (
-            means.double().numpy() * self.outcome_std_ + self.outcome_mean_,
-            variances.double().numpy() * self.outcome_std_**2,
+            means * self.outcome_std_ + self.outcome_mean_,
+            variances * self.outcome_std_**2,
         )
 
     def _scaled(self, X: np.ndarray) -> torch.Tensor:
@@ -237,10 +262,10 @@ class NetworkPredictor(Predictor):
     def _scaled_outcomes(self, rows: Rows) -> torch.Tensor:
         return torch.from_numpy(standardise(rows.y, self.outcome_mean_, self.outcome_std_)).float()
 
-    def _in_units(self, values: torch.Tensor, weights: torch.Tensor | None) -> Scenarios:
+    def _in_units(self, values: torch.Tensor) -> torch.Tensor:
         std = torch.from_numpy(self.outcome_std_).to(values.dtype)
         mean = torch.from_numpy(self.outcome_mean_).to(values.dtype)
-        return Scenarios(torch.addcmul(mean, values, std), weights)
+        return torch.addcmul(mean, values, std)
 
     def _check_parameters(self) -> None:
         sizes = self.hidden_sizes
@@ -256,18 +281,16 @@ class NetworkPredictor(Predictor):
             )
         if self.encoding is not None and not isinstance(self.encoding, Encoding):
             raise InvalidInputError(
-                "encoding must be an Encoding such as PeriodicEncoding() or None, but is a "
-                f"{type(self.encoding).__name__}"
+                "encoding must be an Encoding such as PeriodicEncoding() or None, but is "
+                f"{came_as(self.encoding)}"
             )
         if self.caution is not None and not isinstance(self.caution, Caution):
             raise InvalidInputError(
-                "caution must be a forewise.Caution or None, but is a "
-                f"{type(self.caution).__name__}"
+                f"caution must be a forewise.Caution or None, but is {came_as(self.caution)}"
             )
         if self.training is not None and not isinstance(self.training, Training):
             raise InvalidInputError(
-                "training must be a forewise.Training or None, but is a "
-                f"{type(self.training).__name__}"
+                f"training must be a forewise.Training or None, but is {came_as(self.training)}"
             )
 
     def state(self) -> dict[str, Any]:
@@ -292,7 +315,11 @@ class Likelihood(Objective):
     y_val: torch.Tensor | None
     n_draws: int
     title: str = "likelihood"
-    identity: str = "likelihood"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The likelihood is the predictor's own."""
+        return {"the objective": "likelihood", "the validation rows": (self.x_val, self.y_val)}
 
     def loss(
         self, network: Network, rows: torch.Tensor, generator: torch.Generator

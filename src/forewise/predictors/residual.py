@@ -27,6 +27,7 @@ from sklearn.linear_model import (
 )
 from sklearn.model_selection import KFold
 
+from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise.predictors.base import Predictor
 from forewise.predictors.boosting import BoostingPredictor
@@ -61,6 +62,8 @@ class ResidualPredictor(Predictor):
     regressor : scikit-learn regressor, optional
         Cloned, never fitted itself. `LinearRegression` by default. A policy can be stored if it
         is a linear model or a `BoostingPredictor`; a pipeline or a tree has to be fitted again.
+        With a regressor that is none of these and multiplies matrices (a network, a kernel), a
+        context's forecast may depend on the other rows by some 1e-15 of its size.
     n_folds : int or None
         K, at least 2; no more than there are rows are used. None takes the errors on the rows
         that were fitted, which are too small.
@@ -103,6 +106,7 @@ class ResidualPredictor(Predictor):
         X, y = check_training_data(self, X, y)
         if self.n_folds is not None:
             require_count("n_folds", self.n_folds, at_least=2)
+        as_random_state(self.random_state)  # or an error
         regressor = LinearRegression() if self.regressor is None else self.regressor
         if not callable(getattr(regressor, "predict", None)) or isinstance(regressor, type):
             raise InvalidInputError(
@@ -176,5 +180,11 @@ def _fitted(regressor: BaseEstimator, X: np.ndarray, y: np.ndarray) -> list[Any]
 
 def _predictions(regressors: list[Any], X: np.ndarray) -> np.ndarray:
     """Forecasts (n_contexts, n_outcomes)."""
-    columns = [np.asarray(r.predict(X), dtype=np.float64) for r in regressors]
-    return np.column_stack([column.reshape(len(X)) for column in columns])
+    return np.column_stack([_forecast(regressor, X).reshape(len(X)) for regressor in regressors])
+
+
+def _forecast(regressor: Any, X: np.ndarray) -> np.ndarray:
+    if type(regressor) in _LINEAR:
+        # Not as a product of matrices, which rounds by how many contexts there are.
+        return (X * np.ravel(regressor.coef_)).sum(axis=1) + regressor.intercept_
+    return np.asarray(regressor.predict(X), dtype=np.float64)

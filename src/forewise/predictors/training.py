@@ -2,7 +2,8 @@
 
 A predictor's own `fit` minimises the negative log-likelihood; a combined learner hands in the
 cost of decisions instead. Both are an `Objective`, and the loop does not know which.
-May import: exceptions, its siblings `network`, `progress`, `checkpoint`, `schedules`.
+May import: exceptions, display, arguments, its siblings `network`, `progress`, `checkpoint`,
+`identity`, `schedules`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from forewise.arguments import came_as
+from forewise.display import described
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.checkpoint import Checkpoint, Progress, fingerprint
+from forewise.predictors.checkpoint import Checkpoint, Progress
+from forewise.predictors.identity import CHANGES_NOTHING, marks, settings_of
 from forewise.predictors.network import Network
 from forewise.predictors.progress import TrainingBar
 from forewise.predictors.schedules import CosineSchedule, Schedule
@@ -48,10 +52,17 @@ class Training:
         Share of the rows that is split off to validate on when no validation rows are given; 0
         keeps the last epoch's weights.
     checkpoint : path, optional
-        Folder for the state of an unfinished fit. A fit that was killed goes on from there when
-        it is called again with the same data and settings; the folder is emptied at the end.
+        Folder for the state of an unfinished fit, written after every epoch. A fit that was
+        interrupted or killed goes on from there, to the same bits, when it is called again with
+        the same data, problem and settings; with others it is refused. The folder is emptied at
+        the end.
     progress : bool
         Show a progress bar, where there is a terminal to show it.
+    on_interrupt : {"raise", "keep_best"}
+        What Ctrl-C does. "raise" ends the program, as everywhere; the checkpoint stays, and the
+        next `fit` goes on from it. "keep_best" ends this training and keeps the best weights so
+        far (the latest, without validation rows): `fit` returns with a warning, and the last
+        record of `history_` has ``"interrupted"``. Not for scripts that save what they fit.
     """
 
     epochs: int = 200
@@ -62,8 +73,9 @@ class Training:
     max_gradient_norm: float = 10.0
     patience: int | None = None
     validation_share: float = 0.15
-    checkpoint: str | os.PathLike[str] | None = None
-    progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = field(default=None, metadata=CHANGES_NOTHING)
+    progress: bool = field(default=False, metadata=CHANGES_NOTHING)
+    on_interrupt: Literal["raise", "keep_best"] = field(default="raise", metadata=CHANGES_NOTHING)
 
     def __post_init__(self) -> None:
         for name, low in (("epochs", 1), ("batch_size", 1), ("patience", 1)):
@@ -86,16 +98,31 @@ class Training:
             )
         if not isinstance(self.schedule, Schedule):
             raise InvalidInputError(
-                "schedule must be a Schedule such as CosineSchedule(), but is a "
-                f"{type(self.schedule).__name__}"
+                "schedule must be a Schedule such as CosineSchedule(), but is "
+                f"{came_as(self.schedule)}"
             )
+        if self.on_interrupt not in ("raise", "keep_best"):
+            raise InvalidInputError(
+                f'on_interrupt must be "raise" or "keep_best", but is {self.on_interrupt!r}'
+            )
+
+    def __repr__(self) -> str:
+        return described(self)
 
 
 class Objective(ABC):
-    """What training makes smaller; `title` names it to people, `identity` to checkpoints."""
+    """What training makes smaller.
+
+    `title` names it to people. `identity` is all that decides what the objective is, validation
+    rows included, each part under a name for people: a checkpoint of other parts is refused.
+    """
 
     title: str
-    identity: str
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Called when a training with a checkpoint starts."""
 
     @abstractmethod
     def loss(
@@ -124,19 +151,18 @@ class Job:
     divergence_weight: float  # of the weights' divergence from the prior, per loss
     seed: int
     title: str
-    identity: dict[str, Any]  # what a checkpoint must have been made with
+    identity: dict[str, Any]  # what a checkpoint must have been made with, by a name for people
 
 
 def train(job: Job, settings: Training) -> list[dict[str, float]]:
     """Train the job's network in place; return one record of figures per epoch.
 
-    The network ends with the weights of its best epoch. Ctrl-C ends training early and keeps
-    them; so does a loss that is no longer finite, with a warning.
+    The network ends with the weights of its best epoch. A loss that is no longer finite ends
+    training early and keeps them, with a warning; so does Ctrl-C, if the settings say so.
     """
     network = job.network
     optimiser = optimiser_of(network, settings)
-    mark = fingerprint(settings, job.identity, job.seed)
-    checkpoint = Checkpoint(settings.checkpoint, mark) if settings.checkpoint else None
+    checkpoint = _checkpoint(job, settings)
     state = (checkpoint.resume(network, optimiser) if checkpoint else None) or Progress.start()
     with TrainingBar(job.title, settings.epochs, shown=settings.progress) as bar:
         try:
@@ -150,9 +176,13 @@ def train(job: Job, settings: Training) -> list[dict[str, float]]:
                 if checkpoint:
                     checkpoint.save(network, optimiser, state)
         except KeyboardInterrupt:
+            # Before the first epoch has ended there is nothing to keep.
+            if settings.on_interrupt == "raise" or not state.history:
+                raise
+            state.history[-1]["interrupted"] = 1.0
             warnings.warn(
-                f"training was stopped after {state.epoch} of {settings.epochs} epochs; the best "
-                "weights so far are kept",
+                f"training was interrupted after {state.epoch} of {settings.epochs} epochs; the "
+                'best weights so far are kept, because of on_interrupt="keep_best"',
                 stacklevel=2,
             )
         except FloatingPointError as error:
@@ -170,6 +200,13 @@ def train(job: Job, settings: Training) -> list[dict[str, float]]:
     if checkpoint:
         checkpoint.clear()
     return state.history
+
+
+def _checkpoint(job: Job, settings: Training) -> Checkpoint | None:
+    if settings.checkpoint is None:
+        return None
+    told = {f"training.{name}": value for name, value in settings_of(settings).items()}
+    return Checkpoint(settings.checkpoint, marks(told | job.identity))
 
 
 def _epoch(

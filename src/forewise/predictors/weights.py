@@ -17,7 +17,10 @@ from typing import cast
 
 import torch
 from torch import nn
-from torch.nn.functional import softplus
+from torch.nn.functional import pad, softplus
+
+#: Numbers that the widest vector instructions take at a time.
+_WIDTH = 16
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,41 @@ class Layout:
 
     def forward(self, x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Outputs (n_draws, n_contexts, outputs) of x (n_contexts, inputs), for each draw."""
-        draws = len(weights)
-        sizes = [rows * columns for rows, columns in self.shapes]
-        hidden = x.expand(draws, *x.shape)
-        for index, (layer, shape) in enumerate(
-            zip(weights.split(sizes, dim=1), self.shapes, strict=True)
-        ):
-            matrix = layer.view(draws, *shape)
-            if index:
-                hidden = hidden.relu_()
-            hidden = torch.baddbmm(matrix[:, -1:], hidden, matrix[:, :-1])
-        return hidden
+        return _through(self._layers(weights), x)
+
+    def forward_alike(self, x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """The same, and to the bit the same wherever in x a context stands.
+
+        So among as many contexts; see `blocks`. A product whose width is no multiple of what vector
+        instructions take at a time may round the rows in its middle and those at its end in
+        different ways. With zeros beside it, it does not.
+        """
+        layers = self._layers(weights)
+        for index, layer in enumerate(layers):
+            width = layer.shape[-1]
+            missing = -width % _WIDTH
+            if not missing:
+                continue
+            layers[index] = pad(layer, (0, missing))
+            if index + 1 < len(layers):
+                rows, bias = layers[index + 1].split([width, 1], dim=1)
+                layers[index + 1] = torch.cat([pad(rows, (0, 0, 0, missing)), bias], dim=1)
+        return _through(layers, x)[..., : self.sizes[-1]]
+
+    def _layers(self, weights: torch.Tensor) -> list[torch.Tensor]:
+        """Each layer's (n_draws, inputs + 1, outputs)."""
+        parts = weights.split([rows * columns for rows, columns in self.shapes], dim=1)
+        pairs = zip(parts, self.shapes, strict=True)
+        return [part.view(len(weights), *shape) for part, shape in pairs]
+
+
+def _through(layers: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    hidden = x.expand(len(layers[0]), *x.shape)
+    for index, layer in enumerate(layers):
+        if index:
+            hidden = hidden.relu_()
+        hidden = torch.baddbmm(layer[:, -1:], hidden, layer[:, :-1])
+    return hidden
 
 
 class Weights(nn.Module, ABC):

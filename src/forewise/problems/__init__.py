@@ -4,10 +4,14 @@ Knows no solver and no learning. `base` is the contract, `program` the common fo
 `integers` have the forms of what is not linear or quadratic, `kinds` tells them apart. Built-in
 problems are a module each. `modelled` is the user's own problem in CVXPY, in the order in which
 the data go: `model_checks`, `rewriting`, `reading`, `canonical`, `presolve`, `affine`, `lifting`,
-`form_checks`, `recourse`; `naming` has the names and shapes. `risk` has what can be minimised in
-the place of the mean, `tail` its programs, `risk_averse` the problem that another becomes with it.
+`form_checks`, `recourse`; `naming` has the names and shapes.
+`feasibility`, `constraint_sizes`, `cone_formulas`, `definitions` and `auxiliary` say by how much
+decisions break constraints.
+`risk` has what can be minimised in the place of the mean, `tail` its programs, `risk_averse` the
+problem that another becomes with it.
 """
 
+from forewise.given import Given
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.certainty import certainty_equivalent
 from forewise.problems.chance import ChanceConstraint, chance
@@ -29,6 +33,7 @@ __all__ = [
     "ConicProgram",
     "CvxpyProblem",
     "Expectation",
+    "Given",
     "IntegerProgram",
     "MeanCVaR",
     "Newsvendor",

@@ -1,24 +1,39 @@
 """The contract of a problem: what is decided, what it costs, and its stochastic program.
 
-May import: exceptions, arguments, scenarios. To add a problem: a frozen dataclass with the
-methods below, checked in its `__init__`; export it; add it to the list in the tests.
+May import: exceptions, display, arguments, tables, scenarios. To add a problem: a frozen dataclass
+(``repr=False``) with the methods below, checked in its `__init__`; export it; add it to the list in
+the tests.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 
-from forewise.arguments import as_tensor
+from forewise.arguments import WORKING_DTYPE, as_table, as_tensor, row_labels
+from forewise.display import described
 from forewise.exceptions import InvalidInputError
+from forewise.problems.feasibility import (
+    FEASIBILITY_TOLERANCE,
+    Constraints,
+    feasible_contexts,
+    require_finite_decisions,
+)
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.risk import Risk
 from forewise.scenarios import Scenarios
+from forewise.tables import check_same_rows
+
+_DICTS_ARE_NOT_TABLES = (
+    ". scikit-learn takes no rows of a dict when it splits data: pass forewise.Given(dict), or a "
+    "data frame"
+)
 
 
 @dataclass(frozen=True)
@@ -76,18 +91,109 @@ class Problem(ABC):
         """Why no rule without a distribution can be learned; None where one can."""
         return None
 
-    def cost(self, decision: Any, outcome: Any) -> torch.Tensor:
-        """Cost of each decision when its outcome is seen, differentiable in both.
+    def constraints(self, n_decisions: int) -> Constraints:
+        """What decisions must meet before the outcome is seen, in the user's sense and by name.
+
+        Called by `violation` and wherever decisions are judged. By default the first-stage rows of
+        the program; a problem whose program has other rows than a user wrote says so here.
+        """
+        n_outcomes = n_decisions if self.n_outcomes is None else self.n_outcomes
+        anything = torch.zeros(self.n_contexts or 1, 1, n_outcomes, dtype=WORKING_DTYPE)
+        program = self.program(Scenarios(anything))
+        names = self.decision_names(n_outcomes)
+        return Constraints(
+            variables=names or [f"decision {i}" for i in range(n_decisions)],
+            G=program.G,
+            h=program.h,
+            E=program.E,
+            e=program.e,
+        )
+
+    def violation(self, decision: Any, given: Any = None) -> torch.Tensor:
+        """By how much each decision breaks the problem's constraints; 0 where it meets them.
+
+        The largest violation of a constraint that the decision must meet before the outcome is
+        seen, relative to the constraint's size, so that units do not matter: orders of 15 and 15
+        with a budget of 20 break it by 10 / 20. Costs and metrics refuse more than 1e-6, unless
+        told otherwise. Constraints with the outcome or recourse in them are the cost's business,
+        which is infinite where nothing meets them; a chance is that of a distribution.
 
         Parameters
         ----------
-        decision : array or tensor (n_contexts, n_decisions)
-        outcome : array or tensor (n_contexts, n_outcomes)
+        decision : table (n_contexts, n_decisions), or (n_contexts,) where there is one decision
+        given : as for `bound`, optional
+            What is known in each context.
+
+        Returns
+        -------
+        tensor (n_contexts,), without gradients
+
+        Notes
+        -----
+        The size of a row a'z ≤ b is the largest of |b| and the terms |a_k z_k|. Where b = 0, as
+        for z ≥ 0, it is what the context's other decisions say of it, so that −1e-12 beside 1 is
+        rounding; a decision that is −1e-12 altogether is rounding beside other contexts, beside
+        the outcome (in `cost`), or, where there is neither, below 1e-10. A whole number is missed
+        by its distance to the nearest one.
+        """
+        check_same_rows(decision=decision, given=given)
+        chosen = as_table("decision", decision)
+        problem = self if given is None else self.bound_for(len(chosen), given)
+        problem._check_decisions(chosen)
+        require_finite_decisions(chosen)
+        return problem.constraints(chosen.shape[1]).violations(chosen).worst
+
+    def cost(
+        self,
+        decision: Any,
+        outcome: Any,
+        given: Any = None,
+        *,
+        on_infeasible: str = "raise",
+        tolerance: float = FEASIBILITY_TOLERANCE,
+    ) -> torch.Tensor:
+        """Cost of each decision when its outcome is seen, differentiable in both.
+
+        A decision that breaks the problem's constraints has no cost that means anything, and is
+        refused. `unchecked_cost` is the formula alone, for training and for one's own decisions.
+
+        Parameters
+        ----------
+        decision : table (n_contexts, n_decisions), or (n_contexts,) where there is one decision
+        outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
+        given : as for `bound`, optional
+            What is known in each context.
+        on_infeasible : {"raise", "infinite"}
+            What to do with decisions that break a constraint: raise an `InfeasibleDecisionError`,
+            or count them as infinitely dear.
+        tolerance : float
+            The `violation` up to which a decision meets the constraints. Orders that were rounded
+            to pieces need more than the default: 0.01 lets them exceed a budget by 1 %.
 
         Returns
         -------
         tensor (n_contexts,)
+            Infinite where no recourse meets the constraints that have the outcome in them.
         """
+        check_same_rows(decision=decision, outcome=outcome, given=given)
+        chosen, seen = as_table("decision", decision), as_table("outcome", outcome)
+        problem = self if given is None else self.bound_for(len(seen), given)
+        # First, because it says which of the two has a wrong shape.
+        cost = problem.unchecked_cost(chosen, seen)
+        allowed = feasible_contexts(
+            problem.constraints(chosen.shape[1]), chosen, seen, on_infeasible, tolerance,
+            rows=row_labels(decision),
+        )  # fmt: skip
+        return (
+            cost if bool(allowed.all()) else torch.where(allowed.to(cost.device), cost, torch.inf)
+        )
+
+    def unchecked_cost(self, decision: Any, outcome: Any) -> torch.Tensor:
+        """The cost as a formula, ``(n_contexts,)``: constraints on the decision are not looked at.
+
+        Called where decisions are a solver's own, and in training, where speed matters.
+        """
+        check_same_rows(decision=decision, outcome=outcome)
         decision, outcome = as_tensor("decision", decision), as_tensor("outcome", outcome)
         if outcome.ndim != 2:
             raise InvalidInputError(
@@ -136,7 +242,8 @@ class Problem(ABC):
 
         `first_stage` are all variables that a solver chose before the outcome, the decision first.
         """
-        return self.cost(first_stage[:, : self.n_decisions(outcome.shape[1])], outcome)
+        decision = first_stage[:, : self.n_decisions(outcome.shape[1])]
+        return self.unchecked_cost(decision, outcome)
 
     def summary(self, costs: torch.Tensor) -> torch.Tensor:
         """What a sample of costs amounts to, in the sense in which the problem minimises them."""
@@ -180,6 +287,7 @@ class Problem(ABC):
             raise InvalidInputError(
                 f"{name} has {problem.n_contexts} rows, but there are {n_contexts} contexts: it "
                 "must have one row for each of them, or one for all"
+                + (_DICTS_ARE_NOT_TABLES if isinstance(given, Mapping) else "")
             )
         return problem
 
@@ -202,6 +310,25 @@ class Problem(ABC):
             for value in [getattr(self, name)]
         }
         return _remade, (type(self), arguments)
+
+    def _check_decisions(self, decision: torch.Tensor) -> None:
+        """Raise unless the decisions of some contexts can be this problem's."""
+        n_decisions = self.n_decisions(
+            decision.shape[1] if self.n_outcomes is None else self.n_outcomes
+        )
+        if decision.shape[1] != n_decisions:
+            raise InvalidInputError(
+                f"decision must have shape (n_contexts, n_decisions) with {n_decisions} "
+                f"decision(s), but has shape {tuple(decision.shape)}"
+            )
+        if self.n_contexts not in (None, len(decision)):
+            raise InvalidInputError(
+                f"decision has {len(decision)} rows, but the problem is bound to what is given in "
+                f"{self.n_contexts} contexts: it must have one row for each of them"
+            )
+
+    def __repr__(self) -> str:
+        return described(self)
 
     def _check_width(self, name: str, width: int) -> None:
         if self.n_outcomes is not None and width != self.n_outcomes:

@@ -1,10 +1,11 @@
 """When uncertainty cannot matter: one number per outcome decides as well as its distribution.
 
-May import: its sibling `base`.
+May import: arguments, its sibling `base`.
 """
 
 from __future__ import annotations
 
+from forewise.arguments import require_instance
 from forewise.problems.base import CertaintyEquivalent, Problem
 
 
@@ -14,4 +15,5 @@ def certainty_equivalent(problem: Problem) -> CertaintyEquivalent | None:
     Where the cost is linear in the outcome, the mean decides; in the balanced newsvendor, the
     median. A point forecast is then all a decision needs, and scenarios only add noise.
     """
+    require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
     return problem.certainty_equivalent()

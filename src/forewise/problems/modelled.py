@@ -21,6 +21,7 @@ from forewise.problems.base import Problem
 from forewise.problems.canonical import CanonicalForm
 from forewise.problems.chance import without_levels, written
 from forewise.problems.cones import ConicProgram
+from forewise.problems.feasibility import Constraints
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.lifting import LiftedForm
@@ -33,7 +34,7 @@ from forewise.problems.rewriting import rewritten
 from forewise.scenarios import Scenarios
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class CvxpyProblem(Problem):
     """The deterministic problem in CVXPY, and which of its parts is decided, and which uncertain.
 
@@ -63,11 +64,11 @@ class CvxpyProblem(Problem):
 
     Notes
     -----
-    Decisions stand in the order given, each flattened column by column (Fortran order, as CVXPY
-    flattens); `split_decision` gives them back by name and in shape. The outcome may multiply
-    variables but must not scale a quadratic term: a draw could turn it over. Variables may be
-    ``integer=True`` or ``boolean=True``, decided or recourse, where all else is linear; their
-    problems have decisions but no gradients.
+    Decisions stand in the order given, each flattened row by row as outcomes are; `split_decision`
+    gives them back by name and in shape. The outcome may multiply variables but must not scale a
+    quadratic term: a draw could turn it over. Variables may be ``integer=True`` or
+    ``boolean=True``, decided or recourse, where all else is linear; their problems have decisions
+    but no gradients.
 
     Examples
     --------
@@ -178,10 +179,12 @@ class CvxpyProblem(Problem):
 
         Parameters
         ----------
-        given : dict from parameter name to values, or array or tensor, or None
-            Values of a parameter have shape (n_contexts, *shape). An array is for the only given
-            parameter, or for all of them side by side, (n_contexts, n_given), each flattened row
-            by row. One row serves any number of contexts.
+        given : dict or `Given` from parameter name to values, table, or None
+            Values of a parameter have shape (n_contexts, *shape): an array, a tensor, a series or a
+            data frame. An array or a series is for the only given parameter, or for all of them
+            side by side, (n_contexts, n_given), each flattened row by row. A data frame has their
+            names as columns, ``budget`` or ``room[0]``, in any order; where there is one parameter
+            it may have others. One row serves any number of contexts.
         """
         if given is None:
             return self
@@ -282,6 +285,28 @@ class CvxpyProblem(Problem):
         self._check_width("scenarios", scenarios.n_outcomes)
         self._require_quadratic()
         return self._lifted.recourse_program(scenarios, self._given_of(scenarios))
+
+    def constraints(self, n_decisions: int) -> Constraints:
+        """The rows and cones that know neither outcome nor recourse, and which decisions are whole.
+
+        Chances are not among them: they are those of a distribution, and not of a decision.
+        """
+        lead = 1 if self.given_values is None else len(self.given_values)
+        given = self._given_for(lead, torch.device("cpu"))
+        anything = torch.zeros(1, self.n_outcomes, dtype=WORKING_DTYPE)
+        G, h, E, e = (self._priced.blocks[name](anything, given) for name in "GhEe")
+        cones = self._priced.cones
+        return Constraints(
+            self.layout.decision_names(),
+            G,
+            h,
+            E,
+            e,
+            cones=cones.first,
+            C=cones.blocks["G"](anything, given),
+            k=cones.blocks["h"](anything, given),
+            whole=self._priced.integer_first,
+        )
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         given = self._given_for(len(outcome), outcome.device)

@@ -1,22 +1,26 @@
 """Names, shapes and order of a CVXPY problem's variables and parameters.
 
-Decisions are flattened column by column, as CVXPY does; outcomes and what is given row by row, as
-NumPy does. May import: exceptions, arguments.
+Decisions, outcomes and what is given are all flattened row by row (C order), as NumPy does and
+CVXPY does not. May import: exceptions, arguments.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
-from forewise.arguments import WORKING_DTYPE, as_tensor
-from forewise.exceptions import InvalidInputError
+from forewise.arguments import WORKING_DTYPE, as_plain, as_tensor
+from forewise.exceptions import InvalidInputError, StorageError
+from forewise.given import Given
 
 Shapes = dict[str, tuple[int, ...]]
+_ORDER = "C"  # what is stored says how its decisions were flattened
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +39,7 @@ class Layout:
 
     def split_decision(self, decision: Any) -> dict[str, Any]:
         """Parts of ``(..., n_decisions)`` by name, each ``(..., *shape)``."""
-        whole = decision if isinstance(decision, torch.Tensor) else np.asarray(decision)
+        whole = as_plain("decision", decision)
         width = _width(self.decision)
         if whole.ndim not in (1, 2) or whole.shape[-1] != width:
             raise InvalidInputError(
@@ -47,33 +51,35 @@ class Layout:
             size = math.prod(shape)
             part = whole[..., start : start + size]
             start += size
-            # Column by column is row by row of the transpose.
-            part = part.reshape((*whole.shape[:-1], *reversed(shape)))
-            parts[name] = _transposed(part, len(shape))
+            parts[name] = part.reshape((*whole.shape[:-1], *shape))
         return parts
 
     def join_decision(self, parts: dict[str, Any]) -> torch.Tensor:
         """The inverse of `split_decision`."""
         tensors = _checked("decision", parts, self.decision)
-        flat = [
-            _transposed(tensor, len(self.decision[name])).flatten(1)
-            for name, tensor in tensors.items()
-        ]
+        flat = [tensor.flatten(1) for tensor in tensors.values()]
         return torch.cat(_of_equal_length("decision", flat), dim=1)
 
     def decision_names(self) -> list[str]:
         """Name of every decision, and its place where its variable has several."""
         names = []
         for name, shape in self.decision.items():
-            places = np.indices(shape).reshape(len(shape), math.prod(shape))
-            order = np.arange(math.prod(shape)).reshape(shape).flatten(order="F")
-            names += [f"{name}[{','.join(map(str, places[:, k]))}]" if shape else name
-                      for k in order]  # fmt: skip
+            places = np.ndindex(shape)
+            names += [f"{name}[{','.join(map(str, p))}]" if shape else name for p in places]
         return names
+
+    def given_names(self) -> list[str]:
+        """Name of every given number, and its place where its parameter has several."""
+        return [f"{name}[{','.join(map(str, place))}]" if shape else name
+                for name, shape in self.given.items() for place in np.ndindex(*shape)]  # fmt: skip
 
     def join_given(self, given: Any) -> torch.Tensor:
         """Values by name, or side by side, to ``(n_contexts, n_given)``."""
-        if not isinstance(given, dict):
+        if isinstance(given, Given):
+            given = given.parts
+        if isinstance(given, pd.DataFrame):
+            given = self._in_order(given)
+        if not isinstance(given, Mapping):
             values = as_tensor("given", given).to(WORKING_DTYPE)
             if len(self.given) == 1:
                 (shape,) = self.given.values()
@@ -90,17 +96,45 @@ class Layout:
         tensors = _checked("given", given, self.given)
         return torch.cat(_of_equal_length("given", [t.flatten(1) for t in tensors.values()]), dim=1)
 
-    def state(self) -> dict[str, dict[str, list[int]]]:
+    def _in_order(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The columns by name; by place for a single parameter whose name no column has."""
+        names, columns = self.given_names(), [str(column) for column in frame.columns]
+        if sorted(columns) == sorted(names):
+            return frame.iloc[:, [columns.index(name) for name in names]]
+        if len(self.given) == 1 and not set(columns) & set(names):
+            return frame
+        raise InvalidInputError(
+            f"given must have the columns {', '.join(names)}, but has {', '.join(columns)}: name "
+            "them so, and leave others out"
+        )
+
+    def state(self) -> dict[str, Any]:
         """Plain values."""
         roles = {"decision": self.decision, "outcome": self.outcome, "given": self.given}
-        return {
+        shapes = {
             role: {name: list(s) for name, s in shapes.items()} for role, shapes in roles.items()
         }
+        return {"order": _ORDER, **shapes}
 
     @classmethod
-    def from_state(cls, state: dict[str, dict[str, list[int]]]) -> Layout:
-        """The layout that `state` was taken of."""
-        return cls(**{r: {name: tuple(s) for name, s in state[r].items()} for r in state})
+    def from_state(cls, state: dict[str, Any]) -> Layout:
+        """The layout that `state` was taken of.
+
+        Raises
+        ------
+        StorageError
+            If it is of a time when decisions were flattened column by column, and that matters.
+        """
+        shapes = {role: state[role] for role in state if role != "order"}
+        made = cls(**{r: {name: tuple(s) for name, s in shapes[r].items()} for r in shapes})
+        matrices = [n for n, s in made.decision.items() if sum(size > 1 for size in s) > 1]
+        if matrices and state.get("order") != _ORDER:
+            raise StorageError(
+                f"this problem was stored by an older forewise, which flattened the decision "
+                f"{', '.join(matrices)} column by column, and this one flattens row by row: its "
+                "columns would stand in other places. Make it again: fit the policy, and save it"
+            )
+        return made
 
     def __str__(self) -> str:
         told = []
@@ -116,14 +150,7 @@ def _width(shapes: Shapes) -> int:
     return sum(math.prod(shape) for shape in shapes.values())
 
 
-def _transposed(part: Any, n_dimensions: int) -> Any:
-    """The last dimensions in reverse order."""
-    lead = part.ndim - n_dimensions
-    order = [*range(lead), *reversed(range(lead, part.ndim))]
-    return part.permute(order) if isinstance(part, torch.Tensor) else part.transpose(order)
-
-
-def _checked(role: str, parts: dict[str, Any], shapes: Shapes) -> dict[str, torch.Tensor]:
+def _checked(role: str, parts: Mapping[str, Any], shapes: Shapes) -> dict[str, torch.Tensor]:
     """Values by name as tensors ``(n_contexts, *shape)``, in the layout's order."""
     if set(parts) != set(shapes):
         raise InvalidInputError(
@@ -133,6 +160,8 @@ def _checked(role: str, parts: dict[str, Any], shapes: Shapes) -> dict[str, torc
     tensors = {}
     for name, shape in shapes.items():
         tensor = as_tensor(f"{role}[{name!r}]", parts[name]).to(WORKING_DTYPE)
+        if not shape and tensor.ndim == 2 and tensor.shape[1] == 1:
+            tensor = tensor.squeeze(1)  # a table with one column
         if tuple(tensor.shape[1:]) != shape or tensor.ndim == 0:
             raise InvalidInputError(
                 f"{role}[{name!r}] must have shape {('n_contexts', *shape)}, but has shape "

@@ -10,14 +10,15 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import as_vector, require_nonnegative
+from forewise.arguments import WORKING_DTYPE, as_vector, require_nonnegative
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import CertaintyEquivalent, Problem
+from forewise.problems.feasibility import Constraints
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Newsvendor(Problem):
     """Order quantities of independent items, with a price for shortage and for excess.
 
@@ -78,6 +79,10 @@ class Newsvendor(Problem):
             "shortage and excess cost the same, so that the best order is the median of demand",
         )
 
+    def constraints(self, n_decisions: int) -> Constraints:
+        """No negative orders."""
+        return Constraints.of_rows(item_names(n_decisions), nonnegative_orders(n_decisions))
+
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)
         return (self.shortage.to(short) * short + self.excess.to(over) * over).sum(-1)
@@ -95,6 +100,18 @@ class Newsvendor(Problem):
             d=costs[None, None],
             **shortage_and_excess(demand, eye),
         )
+
+
+def nonnegative_orders(n_items: int) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
+    """The rows z ≥ 0, with their names."""
+    zero = torch.zeros((), dtype=WORKING_DTYPE)
+    eye = torch.eye(n_items, dtype=WORKING_DTYPE)
+    return [(f"lower bound of item {i}", -eye[i], zero) for i in range(n_items)]
+
+
+def item_names(n_items: int) -> list[str]:
+    """What messages call the orders."""
+    return [f"item {i}" for i in range(n_items)]
 
 
 def shortage_and_excess(demand: torch.Tensor, eye: torch.Tensor) -> dict[str, torch.Tensor]:

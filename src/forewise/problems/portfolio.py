@@ -13,11 +13,12 @@ import torch
 from forewise.arguments import as_scalar, as_vector
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
+from forewise.problems.feasibility import Constraints
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Portfolio(Problem):
     """Holdings with the least expected loss beyond zero.
 
@@ -90,6 +91,23 @@ class Portfolio(Problem):
             self.upper is None or bool((self.upper >= 0).all())
         )
         return self.budget is None and bool(self.minimum_return > 0) and may_hold_nothing
+
+    def constraints(self, n_decisions: int) -> Constraints:
+        """Bounds, the least return and the budget: who returns more than is asked for meets them.
+
+        Programs ask for exactly the least return where that costs nothing.
+        """
+        eye = torch.eye(n_decisions, dtype=self.lower.dtype)
+        rows = [(f"lower bound of asset {i}", -eye[i], -self.lower[i]) for i in range(n_decisions)]
+        if self.upper is not None:
+            rows += [
+                (f"upper bound of asset {i}", eye[i], self.upper[i]) for i in range(n_decisions)
+            ]
+        rows.append(("minimum return", -self.expected_return, -self.minimum_return))
+        budget = []
+        if self.budget is not None:
+            budget = [("budget", torch.ones_like(self.lower), self.budget)]
+        return Constraints.of_rows([f"asset {i}" for i in range(n_decisions)], rows, budget)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         return (-(outcome * decision).sum(-1)).clamp_min(0)

@@ -19,12 +19,17 @@ from forewise.arguments import (
 )
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import CertaintyEquivalent, Problem
-from forewise.problems.newsvendor import shortage_and_excess
+from forewise.problems.feasibility import Constraints
+from forewise.problems.newsvendor import (
+    item_names,
+    nonnegative_orders,
+    shortage_and_excess,
+)
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class QuadraticNewsvendor(Problem):
     """Orders of several items that share a budget, with quadratic costs.
 
@@ -129,6 +134,13 @@ class QuadraticNewsvendor(Problem):
         return CertaintyEquivalent(
             "mean", "neither shortage nor excess costs anything, so that demand does not matter"
         )
+
+    def constraints(self, n_decisions: int) -> Constraints:
+        """No negative orders, and the budget."""
+        rows = nonnegative_orders(n_decisions)
+        if self.price is not None and self.budget is not None:
+            rows.append(("budget", self.price, self.budget))
+        return Constraints.of_rows(item_names(n_decisions), rows)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)

@@ -76,7 +76,7 @@ def read(
         integer[whole] = True
     inner = row_terms.column < n
     A_terms = row_terms.where(inner)
-    columns = np.concatenate([columns_of(variable) for variable in decision])
+    columns = np.concatenate([_row_by_row(columns_of(v), v.shape) for v in decision])
     added = np.ones(n, dtype=bool)
     for variable in problem.variables():
         added[columns_of(variable)] = False
@@ -133,6 +133,11 @@ def _stuffed(problem: Any) -> tuple[Any, Any, dict[int, Any]]:
         return reduced.var_id_to_col[name] + np.arange(sizes[name])
 
     return reduced, columns_of, attributes.param_id_map
+
+
+def _row_by_row(columns: Array, shape: tuple[int, ...]) -> Array:
+    """Columns of a variable, which CVXPY has column by column."""
+    return columns.reshape(shape, order="F").reshape(-1)
 
 
 _CONES = {"SOC": ConeKind.SECOND_ORDER, "ExpCone": ConeKind.EXPONENTIAL}

@@ -50,6 +50,15 @@ def use_recourse_solver(solver: RecourseSolver) -> RecourseSolver:
     return solver
 
 
+def solve_lent(program: ScenarioProgram | ConicProgram | IntegerProgram) -> RecourseAnswer:
+    """Solve with whatever was lent."""
+    if not _solvers:
+        raise UnsupportedProblemError(
+            "the cost of a decision with recourse needs a solver, but there is none: import it"
+        )
+    return _solvers[0](program)
+
+
 @dataclass(frozen=True, eq=False)
 class Remainder:
     """min ½ x'P x + q'x, A x ≤ b, E x = e, k − C x ∈ K over what is left to choose.
@@ -261,16 +270,12 @@ def _gathered(values: torch.Tensor, mask: torch.Tensor, absent: float) -> torch.
 
 def _solved(rest: Remainder) -> torch.Tensor:
     """The best cost by a solver; its gradient in the data is that of the Lagrangian."""
-    if not _solvers:
-        raise UnsupportedProblemError(
-            "the cost of a decision with recourse needs a solver, but there is none: import it"
-        )
     with torch.no_grad():
-        answer = _solvers[0](rest.program())
+        answer = solve_lent(rest.program())
         # A second try for those that rounding made infeasible.
         again = answer.infeasible.nonzero().squeeze(-1)
         if len(again):
-            second = _solvers[0](rest.take(again).relaxed().program())
+            second = solve_lent(rest.take(again).relaxed().program())
             parts = zip(answer, second, strict=True)
             answer = RecourseAnswer(*(a.index_copy(0, again, b) for a, b in parts))
     x = torch.where(_finite(answer.x), answer.x, 0.0)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import as_tensor
+from forewise.arguments import as_scalar, as_tensor
 from forewise.exceptions import InvalidInputError
 
 
@@ -98,7 +98,7 @@ class CVaR(Risk):
     level: float
 
     def __post_init__(self) -> None:
-        _require_level(self.level)
+        object.__setattr__(self, "level", _as_level(self.level))
 
     @property
     def share(self) -> float:
@@ -122,9 +122,11 @@ class MeanCVaR(Risk):
     level: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.weight <= 1:
+        weight = as_scalar("weight", self.weight).item()
+        if not 0 <= weight <= 1:
             raise InvalidInputError(f"weight must be between 0 and 1, but is {self.weight!r}")
-        _require_level(self.level)
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "level", _as_level(self.level))
 
     @property
     def share(self) -> float:
@@ -144,11 +146,13 @@ class WorstCase(Risk):
         return 1.0
 
 
-def _require_level(level: float) -> None:
+def _as_level(value: Any) -> float:
+    level = as_scalar("level", value).item()
     if level == 1:
         raise InvalidInputError("level must be below 1, but is 1: use WorstCase()")
     if not 0 <= level < 1:
-        raise InvalidInputError(f"level must be at least 0 and below 1, but is {level!r}")
+        raise InvalidInputError(f"level must be at least 0 and below 1, but is {value!r}")
+    return level
 
 
 def _quantile(costs: torch.Tensor, weights: torch.Tensor, level: float) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Another problem's cost, and a risk of it in the place of the mean.
 
-May import: exceptions, scenarios, its siblings `base`, `kinds`, `program`, `risk`,
-`tail`.
+May import: exceptions, arguments, scenarios, its siblings `base`, `feasibility`, `kinds`,
+`program`, `risk`, `tail`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 
-from forewise.exceptions import InvalidInputError, UnsupportedProblemError
+from forewise.arguments import require_instance
+from forewise.exceptions import UnsupportedProblemError
 from forewise.problems.base import Problem
+from forewise.problems.feasibility import Constraints
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.risk import Expectation, Risk
@@ -20,7 +22,7 @@ from forewise.problems.tail import tail_program
 from forewise.scenarios import Scenarios
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RiskAverseProblem(Problem):
     """A problem whose decisions minimise a risk of the cost; made by `Problem.with_risk`.
 
@@ -37,11 +39,8 @@ class RiskAverseProblem(Problem):
     risk: Risk
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise InvalidInputError(
-                f"risk must be a forewise.Risk such as CVaR(0.9), but is a "
-                f"{type(self.risk).__name__}"
-            )
+        require_instance("problem", self.problem, Problem, "Newsvendor(shortage=3, excess=1)")
+        require_instance("risk", self.risk, Risk, "CVaR(0.9)")
         kind = self.problem.program_kind
         if kind is not ProgramKind.QUADRATIC:
             raise UnsupportedProblemError(
@@ -59,6 +58,10 @@ class RiskAverseProblem(Problem):
     def n_decisions(self, n_outcomes: int) -> int:
         """The problem's own."""
         return self.problem.n_decisions(n_outcomes)
+
+    def constraints(self, n_decisions: int) -> Constraints:
+        """The problem's own."""
+        return self.problem.constraints(n_decisions)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         return self.problem._cost(decision, outcome)
@@ -79,7 +82,7 @@ class RiskAverseProblem(Problem):
     def training_cost(self, first_stage: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         """What an outcome says of the risk of a decision and of where its tail begins."""
         decision = first_stage[:, : self.n_decisions(outcome.shape[1])]
-        return self.risk.realised(self.cost(decision, outcome), first_stage[:, -1])
+        return self.risk.realised(self.unchecked_cost(decision, outcome), first_stage[:, -1])
 
     def gradient_refusal(self) -> str | None:
         """The problem's own, and that of the worst case."""

@@ -91,10 +91,20 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
 
     A method counts when all its windows are there, for the seeds that have them all. Of a method
     that was run with several settings, those that finished last are taken.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder has no rows of cases, or rows of a quick run.
     """
     rows = read_rows(folder)
     if "fold" not in rows.columns:
         raise InvalidInputError(f"{str(folder)!r} has no rows of real cases: `forewise run real`")
+    if rows["quick"].any():
+        raise InvalidInputError(
+            f"{str(folder)!r} has rows of a quick run, whose figures mean nothing: run the same "
+            "without --quick, into a folder of its own"
+        )
     rows = rows[(rows["metric"] == _COST) & (rows["fold"] >= 0)]
     results = []
     for name, table in settings.cases.items():

@@ -31,7 +31,7 @@ class Cell:
     planned : bool
         Whether anybody expects this figure.
     best : bool
-        Whether its mean is the least of its kind.
+        Whether its mean is the least of its kind, or the same as that in print.
     note : str
         Where it departs from the column: other numbers of scenarios or rows.
     """
@@ -46,9 +46,10 @@ class Cell:
 
     @property
     def aside(self) -> str:
-        """What is special to it, in few words: where it departs, how many seeds are missing."""
+        """What is special to it, in few words: where it departs, how many seeds it has not."""
         missing = f"{len(self.missing)} missing" if self.missing else ""
-        return ", ".join(text for text in (self.note, missing) if text)
+        few = "" if self.ours is None else self.ours.excuse
+        return ", ".join(text for text in (self.note, few, missing) if text)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ def cell_at(
 ) -> Cell:
     values = results.values(experiment, method, metric, at)
     planned = results.is_planned(experiment, method)
-    missing = tuple(s for s in results.seeds if s not in values) if planned or values else ()
+    expected = results.planned_seeds(experiment) if planned or values else ()
+    missing = tuple(seed for seed in expected if seed not in values)
     pair = (at.m_train, at.m)
     figure = paper.paper_value(results.settings, experiment, method, metric, pair)
     ours = summarise(list(values.values())) if values else None
@@ -167,19 +169,42 @@ def _note(results: Results, experiment: str, at: At, departs: bool) -> str:
 
 def with_best(cells: list[Cell], methods: Sequence[str]) -> list[Cell]:
     """Mark the least mean among the cells that have the most seeds; the truth does not compete."""
-    rivals = [
+    rivals = _rivals(cells, methods)
+    if len(rivals) < 2:
+        return cells
+    least = min(_mean(cells[place]) for place in rivals)
+    return [
+        replace(cell, best=place in rivals and _mean(cell) == least)
+        for place, cell in enumerate(cells)
+    ]
+
+
+def with_ties(cells: list[Cell], decimals: Sequence[int], methods: Sequence[str]) -> list[Cell]:
+    """Mark those, too, whose mean looks the same as the best one's with the decimals it has.
+
+    Where the two have different numbers of decimals, the fewer count.
+    """
+    best = next((place for place, cell in enumerate(cells) if cell.best), None)
+    if best is None:
+        return cells
+    rivals = _rivals(cells, methods)
+
+    def ties(place: int) -> bool:
+        fewer = min(decimals[place], decimals[best])
+        return f"{_mean(cells[place]):.{fewer}f}" == f"{_mean(cells[best]):.{fewer}f}"
+
+    return [replace(cell, best=place in rivals and ties(place)) for place, cell in enumerate(cells)]
+
+
+def _rivals(cells: Sequence[Cell], methods: Sequence[str]) -> list[int]:
+    """Places of those with the most seeds; the truth does not compete."""
+    found = [
         place
         for place, (cell, method) in enumerate(zip(cells, methods, strict=True))
         if cell.ours is not None and method not in _NOT_BEST
     ]
-    if len(rivals) < 2:
-        return cells
-    most = max(_n(cells[place]) for place in rivals)
-    least = min(_mean(cells[place]) for place in rivals if _n(cells[place]) == most)
-    return [
-        replace(cell, best=place in rivals and _n(cell) == most and _mean(cell) == least)
-        for place, cell in enumerate(cells)
-    ]
+    most = max((_n(cells[place]) for place in found), default=0)
+    return [place for place in found if _n(cells[place]) == most]
 
 
 def _n(cell: Cell) -> int:

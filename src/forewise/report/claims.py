@@ -37,11 +37,14 @@ class Evidence:
         None where the rows are missing.
     metric : str
         Where a claim has several.
+    n_planned : int
+        Seeds that the experiment plans.
     """
 
     what: str
     estimate: Summary | None
     metric: str = ""
+    n_planned: int = 0
 
     @property
     def verdict(self) -> str:
@@ -59,9 +62,16 @@ class Evidence:
         decimals = 0 if abs(self.estimate.mean) >= 100 else 1
         text = number(self.estimate.mean, decimals)
         if not self.estimate.has_interval:
-            return f"{text} (one seed: no interval)"
+            return f"{text} ({self.estimate.excuse})"
         ends = (number(end, decimals) for end in (self.estimate.lower, self.estimate.upper))
         return f"{text} [{', '.join(ends)}]"
+
+    @property
+    def aside(self) -> str:
+        """How many of the planned seeds it rests on; empty where on all of them."""
+        if self.estimate is None or self.estimate.n >= self.n_planned:
+            return ""
+        return f"{self.estimate.n} of {self.n_planned} seeds"
 
 
 @dataclass(frozen=True)
@@ -137,8 +147,14 @@ def _in_table1(results: Results, first: str, second: str) -> tuple[Evidence, ...
         metric = "R" if name.startswith("pop2") else "FR"
         values = [_headline(results, name, method, metric) for method in (first, second)]
         estimate = paired_difference(*values)
-        pieces.append(Evidence(results.experiment_title(name), estimate, metric))
+        pieces.append(_evidence(results, name, results.experiment_title(name), estimate, metric))
     return tuple(pieces)
+
+
+def _evidence(
+    results: Results, experiment: str, what: str, estimate: Summary | None, metric: str = ""
+) -> Evidence:
+    return Evidence(what, estimate, metric, len(results.planned_seeds(experiment)))
 
 
 def _headline(results: Results, experiment: str, method: str, metric: str) -> BySeed:
@@ -152,9 +168,9 @@ def _with_few_scenarios(results: Results) -> tuple[Evidence, ...]:
         few = [at for at in _common_places(results, name) if at.m <= FEW]
         for at in few:
             where = f"{_SHORT[name]} ({at.m_train}, {at.m})"
-            pieces.append(Evidence(where, _gap(results, name, at)))
+            pieces.append(_evidence(results, name, where, _gap(results, name, at)))
         if not few:
-            pieces.append(Evidence(_SHORT[name], None))
+            pieces.append(_evidence(results, name, _SHORT[name], None))
     return tuple(pieces)
 
 
@@ -168,18 +184,18 @@ def _falling(results: Results) -> tuple[Evidence, ...]:
                 if at.m_train == m_train
             }
             what = f"{_SHORT[name]}, {results.method_title(method)}"
-            pieces.append(Evidence(what, slope_per_doubling(by_m)))
+            pieces.append(_evidence(results, name, what, slope_per_doubling(by_m)))
     return tuple(pieces)
 
 
 def _with_few_rows(results: Results) -> tuple[Evidence, ...]:
-    places = _common_places(results, paper.OVER_ROWS)
-    title = _SHORT[paper.OVER_ROWS]
+    name = paper.OVER_ROWS
+    places = _common_places(results, name)
     if not places:
-        return (Evidence(title, None),)
+        return (_evidence(results, name, _SHORT[name], None),)
     fewest = min(places, key=lambda at: at.n_train)
-    estimate = _gap(results, paper.OVER_ROWS, fewest)
-    return (Evidence(f"{title}, {fewest.n_train} rows", estimate),)
+    where = f"{_SHORT[name]}, {fewest.n_train} rows"
+    return (_evidence(results, name, where, _gap(results, name, fewest)),)
 
 
 def _closing_gap(results: Results) -> tuple[Evidence, ...]:
@@ -191,7 +207,7 @@ def _closing_gap(results: Results) -> tuple[Evidence, ...]:
         )
         shared = combined.keys() & decoupled.keys()
         gaps[at.n_train] = {seed: decoupled[seed] - combined[seed] for seed in shared}
-    return (Evidence(_SHORT[name], slope_per_doubling(gaps)),)
+    return (_evidence(results, name, _SHORT[name], slope_per_doubling(gaps)),)
 
 
 def _common_places(results: Results, experiment: str) -> list[At]:

@@ -64,7 +64,7 @@ def mean_std(ours: Summary | None, decimals: int) -> str:
     if ours is None:
         return ABSENT
     mean = number(ours.mean, decimals)
-    return f"{mean} ± {number(ours.std, decimals)}" if ours.has_interval else mean
+    return f"{mean} ± {number(ours.std, decimals)}" if ours.has_std else mean
 
 
 def interval(ours: Summary | None, decimals: int) -> str:

@@ -22,7 +22,7 @@ class MissingFits:
     experiment : str
         Its title.
     planned, found : int
-        Fits that the settings plan for the expected seeds, and how many of them have figures.
+        Fits that the settings plan, and how many of them have figures.
     lines : tuple of str
         Which are missing, in words.
     """
@@ -41,7 +41,7 @@ def missing_fits(results: Results) -> tuple[MissingFits, ...]:
     found = []
     for name, table in results.settings.experiments.items():
         m_trains = tuple(dict.fromkeys(pair[0] for pair in table.scenarios))
-        expected = results.seeds[: table.n_seeds]
+        expected = results.planned_seeds(name)
         lines: list[str] = []
         planned = missing = 0
         for method in table.methods:
@@ -54,7 +54,7 @@ def missing_fits(results: Results) -> tuple[MissingFits, ...]:
             }
             planned += len(absent) * len(expected)
             missing += sum(len(seeds) for seeds in absent.values())
-            lines += _lines(results, method, absent)
+            lines += _lines(results.method_title(method), len(expected), absent)
         if missing == planned:
             lines = ["nothing yet"]
         if missing:
@@ -79,23 +79,20 @@ def failed_fits(results: Results) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _lines(
-    results: Results, method: str, absent: dict[tuple[int, int], list[int]]
-) -> Iterable[str]:
+def _lines(title: str, n_seeds: int, absent: dict[tuple[int, int], list[int]]) -> Iterable[str]:
     """One line per method where all its sizes lack the same seeds, otherwise one per size."""
-    title = results.method_title(method)
     lacking = {place: seeds for place, seeds in absent.items() if seeds}
     if not lacking:
         return
     same = len({tuple(seeds) for seeds in lacking.values()}) == 1
     if same and len(lacking) == len(absent):
-        yield f"{title}: {_seeds(results, next(iter(lacking.values())))}"
+        yield f"{title}: {_seeds(next(iter(lacking.values())), n_seeds)}"
         return
     for (n_train, m_train), seeds in lacking.items():
-        yield f"{title}, {n_train} rows, M_train {m_train}: {_seeds(results, seeds)}"
+        yield f"{title}, {n_train} rows, M_train {m_train}: {_seeds(seeds, n_seeds)}"
 
 
-def _seeds(results: Results, seeds: list[int]) -> str:
-    if len(seeds) == len(results.seeds):
+def _seeds(seeds: list[int], n_seeds: int) -> str:
+    if len(seeds) == n_seeds:
         return "all seeds"
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"

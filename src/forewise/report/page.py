@@ -9,7 +9,7 @@ import contextlib
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from forewise.report import claims, figures, formats, paper
 from forewise.report.cells import Table
 from forewise.report.missing import failed_fits, missing_fits
 from forewise.report.panels import nv1_panels
-from forewise.report.results import SEEDS, Results, gather
+from forewise.report.results import Results, gather
 from forewise.report.tables import table1, table2
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -44,7 +44,6 @@ def render_report(
     settings: Settings | None = None,
     *,
     policies: str | os.PathLike[str] | None = None,
-    seeds: Iterable[int] = SEEDS,
     machine: str | None = None,
     made_at: datetime | None = None,
 ) -> str:
@@ -58,16 +57,15 @@ def render_report(
         Those that come with forewise by default.
     policies : path, optional
         Folder of saved NV1 policies, one subfolder each, for the figure of decisions.
-    seeds : iterable of int
-        Seeds that every fit should have.
     machine : str, optional
         What the rows were computed on; this machine by default.
     made_at : datetime, optional
         Now by default.
     """
-    results = gather(rows, settings, seeds)
+    results = gather(rows, settings)
     checked = claims.check_claims(results)
     first, second = _table(table1, results), _table(table2, results)
+    said = first.notes if first else results.warnings
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         # Every text is escaped, whatever the template's file is called.
@@ -77,13 +75,13 @@ def render_report(
         lstrip_blocks=True,
     )
     return environment.get_template("report.html.j2").render(
+        warnings=results.warnings,
         facts=_facts(results, machine or _this_machine(), made_at or datetime.now(UTC)),
         glance=_glance(results, [t for t in (first, second) if t], checked),
         tables=[
-            ("table-1", "Table 1", first, first.notes if first else ()),
-            ("table-2", "Table 2", second, _new_notes(second, first)),
+            ("table-1", "Table 1", first, _new_notes(first, results.warnings)),
+            ("table-2", "Table 2", second, _new_notes(second, said)),
         ],
-        n_seeds=len(results.seeds),
         curves=[
             ("scenarios", "FR against M", figures.over_scenarios(results), paper.OVER_SCENARIOS),
             ("rows", "FR against training rows", figures.over_rows(results), paper.OVER_ROWS),
@@ -106,7 +104,6 @@ def write_report(
     settings: Settings | None = None,
     *,
     policies: str | os.PathLike[str] | None = None,
-    seeds: Iterable[int] = SEEDS,
     machine: str | None = None,
     made_at: datetime | None = None,
 ) -> Path:
@@ -120,9 +117,7 @@ def write_report(
     StorageError
         If the file cannot be written; what was there before is kept.
     """
-    text = render_report(
-        rows, settings, policies=policies, seeds=seeds, machine=machine, made_at=made_at
-    )
+    text = render_report(rows, settings, policies=policies, machine=machine, made_at=made_at)
     place = Path(path)
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-", suffix=".tmp")
@@ -154,9 +149,8 @@ def _table(make: Callable[[Results], Table], results: Results) -> Table | None:
         return None  # the page says that there are no rows for it
 
 
-def _new_notes(table: Table | None, above: Table | None) -> tuple[str, ...]:
-    """What the table above has not said already."""
-    said = above.notes if above else ()
+def _new_notes(table: Table | None, said: tuple[str, ...]) -> tuple[str, ...]:
+    """What was not said above."""
     return tuple(note for note in (table.notes if table else ()) if note not in said)
 
 

@@ -10,11 +10,12 @@ import os
 import re
 from pathlib import Path
 
+import matplotlib as mpl
 from markupsafe import Markup
 
 from forewise.datasets import paper_split
 from forewise.exceptions import InvalidInputError
-from forewise.plots import decision_panels
+from forewise.plots import STYLE, decision_panels
 from forewise.policy import Policy, load_policy
 
 #: The optimal order of NV1 is this quantile: shortage 100, excess 900.
@@ -55,7 +56,10 @@ def nv1_panels(folder: str | os.PathLike[str]) -> Markup:
     figure = decision_panels(paper_split("nv1", _SEED).test, policies, LEVEL)
     file = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(file, format="svg", metadata=nothing)
+    # Names inside the picture are made from a salt, which is random unless it is given: the same
+    # policies must give the same page.
+    with mpl.rc_context({"svg.hashsalt": STYLE["svg.hashsalt"]}):
+        figure.savefig(file, format="svg", metadata=nothing)
     svg = file.getvalue()
     # Inside a page there is no XML head; the page says how large it may be.
     body = svg[svg.index("<svg") :]

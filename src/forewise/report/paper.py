@@ -27,8 +27,8 @@ COMPARING = (
     "The paper gives means and standard deviations of 5 runs. ▼ and ▲ mark means that are "
     "significantly below (better) and above (worse) the paper's: Welch's t-test, two-sided, 5 %, "
     "not corrected for the number of tests. ≈: no significant difference. No mark: not tested, "
-    "because the paper gives no standard deviation, we have one seed, or our sizes differ. We take "
-    "means over test rows; the authors took means of batch means."
+    "because the paper gives no standard deviation, we have fewer than three seeds, or our sizes "
+    "differ. We take means over test rows; the authors took means of batch means."
 )
 CAVEATS = {
     ("nvqp", "FR"): (

@@ -61,8 +61,17 @@ def write_pay_page(
     -------
     Path
         The page.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder has no rows of cases, or rows of a quick run.
+    StorageError
+        If something cannot be read or written.
     """
     place = Path(page)
+    if not place.absolute().parent.is_dir():
+        raise StorageError(f"page must be in a folder that exists, but is {str(place)!r}")
     results = gather_cases(folder, settings or load_settings())
     parts = [_HEAD.format(folder=folder, tuning=results[0].table.tuning_days if results else 90)]
     parts += [_glance(results)]
@@ -70,7 +79,10 @@ def write_pay_page(
     compared = [part for part in (combined_table(results), pooling_table(results)) if part]
     parts += compared
     if remarks is not None:
-        parts.append(Path(remarks).read_text(encoding="utf-8").strip() + "\n")
+        try:
+            parts.append(Path(remarks).read_text(encoding="utf-8").strip() + "\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise StorageError(f"cannot read remarks {str(remarks)!r}: {error}") from error
     try:
         place.write_text("\n".join(parts), encoding="utf-8")
     except OSError as error:

@@ -55,10 +55,12 @@ def cost_table(result: CaseResult) -> str:
     heads = ["method", figure, "95 % interval"]
     heads += [f"against {other.title}" for other in others]
     lines = []
-    for place, method in enumerate(ranked(result)):
-        cost = block_bootstrap(method.judged(cvar), result.dates, random_state=0)
+    order = ranked(result)
+    costs = [block_bootstrap(m.judged(cvar), result.dates, random_state=0) for m in order]
+    least = f"{costs[0].estimate:.4g}"
+    for method, cost in zip(order, costs, strict=True):
         mean = f"{cost.estimate:.4g}"
-        cells = [method.title, f"**{mean}**" if place == 0 else mean]
+        cells = [method.title, f"**{mean}**" if mean == least else mean]
         cells.append(f"{cost.lower:.4g} to {cost.upper:.4g}")
         cells += [_share(result, method, other) for other in others]
         lines.append([*cells, f"{method.seconds:.3g} s", method.chosen])
@@ -70,11 +72,12 @@ def level_table(result: CaseResult) -> str:
     problems = [str(level) for level in result.methods[0].costs.columns[2:]]
     order = ranked(result)
     means = np.array([method.costs[problems].to_numpy().mean(axis=0) for method in order])
-    best = means.argmin(axis=0)
-    lines = [
-        [m.title, *(f"**{v:.4g}**" if best[k] == i else f"{v:.4g}" for k, v in enumerate(row))]
-        for i, (m, row) in enumerate(zip(order, means, strict=True))
-    ]
+    best = [f"{least:.4g}" for least in means.min(axis=0)]
+    lines = []
+    for method, row in zip(order, means, strict=True):
+        told = [f"{mean:.4g}" for mean in row]
+        cells = (f"**{t}**" if t == b else t for t, b in zip(told, best, strict=True))
+        lines.append([method.title, *cells])
     return markdown_table(["cost at service level", *problems], lines)
 
 

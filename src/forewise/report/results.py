@@ -5,7 +5,6 @@ May import: exceptions, experiments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +14,6 @@ import pandas as pd
 from forewise.exceptions import InvalidInputError
 from forewise.experiments import Settings, load_settings
 
-#: Seeds that are expected of every fit, because the paper has five runs.
-SEEDS = tuple(range(5))
 #: The metric of a fit that failed; its note says why.
 ERROR = "error"
 #: Metrics that an experiment's scale applies to; the others have units of their own.
@@ -24,7 +21,7 @@ SCALED = frozenset({"R", "FR", "EFR", "FR32", "cost"})
 
 _KEY = ["experiment", "method", "seed", "n_train", "m_train", "m", "metric"]
 _OTHERS = ["seconds", "decide_seconds", "peak_memory_mib", "forewise", "torch", "numpy", "python"]
-_OTHERS += ["revision", "dirty", "config_hash", "finished_at", "note"]
+_OTHERS += ["revision", "dirty", "quick", "config_hash", "finished_at", "note"]
 
 
 @dataclass(frozen=True, order=True)
@@ -45,20 +42,23 @@ class Results:
     rows : DataFrame
         Finite figures, one version of each; `value` is raw.
     settings : Settings
-        Titles, scales, headlines, and the paper's figures.
-    seeds : tuple of int
-        Seeds that every fit should have.
+        Titles, scales, headlines, what is planned, and the paper's figures.
     failures : DataFrame
         Rows of fits that failed, and of figures that are not finite numbers.
     superseded : int
         Rows of fits that were run again with other settings; they are not used.
+    quick : bool
+        Whether these are the rows of a quick run, whose figures mean nothing.
+    left_out : int
+        Rows of the other kind, which are not used.
     """
 
     rows: pd.DataFrame
     settings: Settings
-    seeds: tuple[int, ...]
     failures: pd.DataFrame
     superseded: int
+    quick: bool = False
+    left_out: int = 0
 
     @property
     def experiments(self) -> list[str]:
@@ -80,6 +80,30 @@ class Results:
         """Whether a missing figure is missed; all are in experiments that no settings know."""
         table = self.settings.experiments.get(experiment)
         return table is None or method in table.methods
+
+    def planned_seeds(self, experiment: str) -> tuple[int, ...]:
+        """Seeds that every fit of an experiment should have: those that its settings plan.
+
+        In experiments that no settings know, all that any of its fits has.
+        """
+        table = self.settings.experiments.get(experiment)
+        if table is not None:
+            return tuple(range(table.n_seeds))
+        here = self.rows.loc[self.rows["experiment"] == experiment, "seed"]
+        return tuple(sorted(int(seed) for seed in here.unique()))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know of these rows before anything else."""
+        told = []
+        if self.quick:
+            told.append(
+                "A quick run: tiny networks and few rows, so that its figures mean nothing."
+            )
+        if self.left_out:
+            kind = "whole" if self.quick else "quick"
+            told.append(f"{self.left_out} rows of {kind} runs were left out.")
+        return tuple(told)
 
     def scale(self, experiment: str, metric: str) -> float:
         """What raw values are multiplied with in tables."""
@@ -141,7 +165,8 @@ class Results:
 def gather(
     rows: pd.DataFrame | Results,
     settings: Settings | None = None,
-    seeds: Iterable[int] = SEEDS,
+    *,
+    quick: bool = False,
 ) -> Results:
     """Check a results table and take what the report needs.
 
@@ -152,13 +177,14 @@ def gather(
         it is.
     settings : Settings, optional
         Those that come with forewise by default.
-    seeds : iterable of int
-        Seeds that every fit should have.
+    quick : bool
+        Take the rows of quick runs, whose figures mean nothing, instead of the whole ones: all
+        that is made of them says so.
 
     Raises
     ------
     InvalidInputError
-        If it is not such a table, or has no figure.
+        If it is not such a table, or has no figure (of that kind).
     """
     if isinstance(rows, Results):
         return rows
@@ -178,6 +204,8 @@ def gather(
         )
     # Windows of real cases have no training size; another page is about them.
     table = rows[rows["n_train"].notna()].reindex(columns=[*_KEY, "value", *_OTHERS])
+    chosen = of_kind(table, quick)
+    left_out, table = len(table) - len(chosen), chosen
     current = _latest(table)
     value = pd.to_numeric(current["value"], errors="coerce").astype(float)
     usable = np.isfinite(value) & (current["metric"] != ERROR)
@@ -190,9 +218,30 @@ def gather(
     return Results(
         rows=current[usable].assign(value=value[usable]).reset_index(drop=True),
         settings=load_settings() if settings is None else settings,
-        seeds=tuple(seeds),
         failures=current[~usable].reset_index(drop=True),
         superseded=len(table) - len(current),
+        quick=quick,
+        left_out=left_out,
+    )
+
+
+def of_kind(rows: pd.DataFrame, quick: bool = False) -> pd.DataFrame:
+    """The rows of whole runs, or those of quick ones; never both.
+
+    Raises
+    ------
+    InvalidInputError
+        If all rows are of the other kind.
+    """
+    marked = rows["quick"].eq(True) if "quick" in rows.columns else pd.Series(False, rows.index)
+    chosen = rows[marked == quick]
+    if rows.empty or not chosen.empty:
+        return chosen
+    if quick:
+        raise InvalidInputError("rows must have some of a quick run, but all are whole results")
+    raise InvalidInputError(
+        "rows must have some of a whole run, but all are of a quick one, whose figures mean "
+        "nothing: run the same without --quick, or ask for quick rows"
     )
 
 

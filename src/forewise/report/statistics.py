@@ -1,7 +1,8 @@
 """Means over seeds, and what can be said about them: intervals, tests, paired differences, slopes.
 
 All intervals are 95 % t-intervals; with five seeds they are wide, and that is the point of showing
-them. May import: nothing of forewise.
+them. With fewer than three there is none: Student's quantile for two is 12.7, and such an interval
+says nothing but that there were two. May import: nothing of forewise.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 LEVEL = 0.95
+#: Fewer seeds than that have no interval.
+FEWEST_SEEDS = 3
 #: Runs behind the paper's means and standard deviations.
 PAPER_RUNS = 5
 
@@ -24,7 +27,8 @@ BETTER, WORSE, SAME = "better", "worse", "same"
 class Summary:
     """The values of some seeds: mean, standard deviation (n − 1), 95 % t-interval of the mean.
 
-    Of one seed there is a mean only; the rest is NaN.
+    What they are too few for is NaN: the interval of fewer than three, the standard deviation of
+    one.
     """
 
     n: int
@@ -36,7 +40,19 @@ class Summary:
     @property
     def has_interval(self) -> bool:
         """Whether there were enough seeds for an interval."""
+        return self.n >= FEWEST_SEEDS
+
+    @property
+    def has_std(self) -> bool:
+        """Whether there were enough seeds for a standard deviation."""
         return self.n > 1
+
+    @property
+    def excuse(self) -> str:
+        """Why there is no interval; empty where there is one."""
+        if self.has_interval:
+            return ""
+        return f"{'one seed' if self.n == 1 else 'two seeds'}: no interval"
 
 
 @dataclass(frozen=True)
@@ -71,7 +87,7 @@ def summarise(values: Sequence[float]) -> Summary:
     if n < 2:
         return Summary(n, mean, math.nan, math.nan, math.nan)
     std = float(array.std(ddof=1))
-    half_width = _quantile(n - 1) * std / math.sqrt(n)
+    half_width = _quantile(n - 1) * std / math.sqrt(n) if n >= FEWEST_SEEDS else math.nan
     return Summary(n, mean, std, mean - half_width, mean + half_width)
 
 
@@ -83,7 +99,7 @@ def compare(ours: Summary, paper: PaperValue, paper_runs: int = PAPER_RUNS) -> C
         t = (a − b) / √(s_a²/n_a + s_b²/n_b),   degrees of freedom by Welch and Satterthwaite
 
     Returns None where there is nothing to test with: the paper gives no standard deviation, we
-    have one seed, or neither side varies.
+    have fewer than three seeds, or neither side varies.
     """
     if paper.std is None or not ours.has_interval:
         return None

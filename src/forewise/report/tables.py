@@ -21,8 +21,9 @@ from forewise.report.cells import (
     decimals_of,
     headline_cell,
     with_best,
+    with_ties,
 )
-from forewise.report.results import SEEDS, At, Results, gather
+from forewise.report.results import At, Results, gather
 
 METRICS = ("R", "FR", "FR32")
 #: Metrics that a table can show: of these, less is better.
@@ -35,7 +36,6 @@ def table1(
     *,
     experiments: Iterable[str] | None = None,
     metrics: Iterable[str] | None = None,
-    seeds: Iterable[int] = SEEDS,
 ) -> Table:
     """The paper's Table 1 and ours: methods × (experiment, metric).
 
@@ -50,15 +50,13 @@ def table1(
         with a note.
     metrics : iterable of str, optional
         R, FR and, where it is computed, FR32.
-    seeds : iterable of int
-        Seeds that every figure should have.
 
     Raises
     ------
     InvalidInputError
         If there is nothing to show, or a metric is not known.
     """
-    results = gather(rows, settings, seeds)
+    results = gather(rows, settings)
     asked = tuple(paper.TABLE1 if experiments is None else experiments)
     chosen = _require_metrics(metrics)
     present = [name for name in asked if name in results.experiments]
@@ -79,12 +77,20 @@ def table1(
         Column(_group(results, name), metric, decimals_of(cells))
         for (name, metric), cells in zip(keys, grid, strict=True)
     ]
-    notes = [paper.COMPARING, *(paper.CAVEATS[key] for key in keys if key in paper.CAVEATS)]
+    grid = [
+        with_ties(cells, [column.decimals] * len(methods), methods)
+        for column, cells in zip(columns, grid, strict=True)
+    ]
+    notes = [
+        *results.warnings,
+        paper.COMPARING,
+        *(paper.CAVEATS[key] for key in keys if key in paper.CAVEATS),
+    ]
     absent = [results.experiment_title(name) for name in asked if name not in dict(keys)]
     if absent:
         notes.append(f"No rows yet: {'; '.join(absent)}.")
     return Table(
-        title="Table 1: regret R and fair regret FR, ours and the paper's",
+        title=_title(results, "Table 1: regret R and fair regret FR, ours and the paper's"),
         corner="Method",
         lines=tuple(results.method_title(method) for method in methods),
         columns=tuple(columns),
@@ -99,20 +105,19 @@ def table2(
     *,
     experiment: str = paper.TABLE2,
     metrics: Iterable[str] | None = None,
-    seeds: Iterable[int] = SEEDS,
 ) -> Table:
     """The paper's Table 2 and ours: fair regret by (M_train, M) × methods.
 
     Parameters
     ----------
-    rows, settings, seeds
+    rows, settings
         As for `table1`.
     experiment : str
         One with several pairs of M_train and M.
     metrics : iterable of str, optional
         FR and, where it is computed, FR32.
     """
-    results = gather(rows, settings, seeds)
+    results = gather(rows, settings)
     chosen = _require_metrics(metrics or ("FR", "FR32"))
     methods = results.methods(experiment)
     chosen = tuple(m for m in chosen if any(results.places(experiment, x, m) for x in methods))
@@ -151,13 +156,31 @@ def table2(
     caveats = [paper.CAVEATS[key] for key in ((experiment, "FR"), ("nvqp", "FR"))
                if key in paper.CAVEATS and experiment == paper.TABLE2]  # fmt: skip
     return Table(
-        title="Table 2: fair regret on NVQP over scenarios in training and at test",
+        title=_title(
+            results, "Table 2: fair regret on NVQP over scenarios in training and at test"
+        ),
         corner="(M_train, M)",
         lines=tuple(f"({a}, {b})" for a, b in pairs),
         columns=columns,
-        cells=tuple(by_line),
-        notes=(paper.COMPARING, *caveats),
+        cells=tuple(_with_ties_in_line(line, columns, methods) for line in by_line),
+        notes=(*results.warnings, paper.COMPARING, *caveats),
     )
+
+
+def _title(results: Results, title: str) -> str:
+    return f"{title} (quick run: the figures mean nothing)" if results.quick else title
+
+
+def _with_ties_in_line(
+    line: Sequence[Cell], columns: Sequence[Column], methods: Sequence[str]
+) -> tuple[Cell, ...]:
+    """A line of Table 2, in which the methods of each metric stand together."""
+    done: list[Cell] = []
+    for start in range(0, len(line), len(methods)):
+        places = range(start, start + len(methods))
+        decimals = [columns[place].decimals for place in places]
+        done += with_ties([line[place] for place in places], decimals, methods)
+    return tuple(done)
 
 
 def _require_metrics(metrics: Iterable[str] | None) -> tuple[str, ...]:

@@ -6,23 +6,27 @@ May import: exceptions, problems, policy, learners, metrics, and its sibling `fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import clone
 
+from forewise.arguments import as_tensor, require_instance
 from forewise.exceptions import InvalidInputError
+from forewise.given import given_rows, take_rows
 from forewise.learners.base import Learner
 from forewise.metrics.blocks import as_days
 from forewise.policy.base import Policy
 from forewise.problems.base import Problem
+from forewise.problems.feasibility import FEASIBILITY_TOLERANCE
 from forewise.rolling.folds import DAY, Fold, as_day_count, rolling_folds
+from forewise.tables import check_same_rows
 
 
 def evaluate_rolling(
-    method: Learner | Callable[[Any, Any], Any],
+    method: Learner | Callable[..., Any],
     X: Any,
     y: Any,
     dates: Any,
@@ -32,8 +36,11 @@ def evaluate_rolling(
     max_train_days: int | None = None,
     validation_days: int | None = None,
     problem: Problem | None = None,
+    given: Any = None,
     n_scenarios: int = 64,
     random_state: int = 0,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> pd.DataFrame:
     """What a method's decisions would have cost: trained on the past, window after window.
 
@@ -45,7 +52,8 @@ def evaluate_rolling(
     method : Learner or function
         A learner is cloned for every window. A function is called with the contexts and outcomes
         to train on, in order of time, and returns a fitted policy or learner, or a function from
-        contexts to decisions.
+        contexts to decisions. Both functions get their rows of `given` under that name, where
+        there is one.
     X : table (n_rows, n_features)
         What is known before each row's decision; see `forewise.features`.
     y : table (n_rows, n_outcomes) or (n_rows,)
@@ -58,10 +66,19 @@ def evaluate_rolling(
         train on these days too.
     problem : Problem, optional
         Needed if the method is a function; a learner has its own.
+    given : table, dict or `Given`, optional
+        What was known in each row before its decision, where the problem has such parameters: see
+        `CvxpyProblem.bound`. Every window is trained, decided and costed with its own rows.
     n_scenarios : int
         Scenarios of each decision.
     random_state : int
         Seed of the decisions' scenarios; that of training is the method's own.
+    on_infeasible : {"raise", "infinite"}
+        What to do with decisions that break a constraint: raise an `InfeasibleDecisionError`, or
+        count them as infinitely dear.
+    tolerance : float
+        The `Problem.violation` up to which a decision meets the constraints; rounded orders need
+        more than the default.
 
     Returns
     -------
@@ -70,26 +87,37 @@ def evaluate_rolling(
         that were trained on), `cost`, and the decisions, columns such as `decision_demand`.
     """
     problem = _problem_of(method, problem)
-    outcomes = _as_matrix(y)
+    outcomes = _as_matrix("y", y)
     days = as_days(dates)
     lengths = {"X": len(X), "y": len(outcomes), "dates": len(days)}
     if len(set(lengths.values())) > 1:
         raise InvalidInputError(f"X, y and dates must have the same rows, but have {lengths} rows")
+    check_same_rows(X=X, y=y, dates=dates, given=given)
+    problem.bound_for(len(days), given)
     parts = []
     for fold in rolling_folds(days, window, min_train_days, max_train_days):
-        decide = _fitted(method, X, y, days, fold, validation_days)
-        decisions = _decisions(decide, _rows(X, fold.decide), n_scenarios, random_state)
-        cost = problem.cost(decisions.to_numpy(), outcomes[fold.decide]).detach().numpy()
+        decide = _fitted(method, _Past(X, y, given), days, fold, validation_days)
+        index = X.index[fold.decide] if isinstance(X, pd.DataFrame) else pd.Index(fold.decide)
+        now = given_rows(given, fold.decide)
+        decisions = _decisions(decide, take_rows(X, fold.decide), now, n_scenarios, random_state)
+        if len(decisions) != len(index):
+            raise InvalidInputError(
+                f"method must decide for every context, but decided {len(decisions)} of "
+                f"{len(index)} in the window that begins on {fold.start:%Y-%m-%d}"
+            )
+        cost = problem.cost(
+            decisions.set_axis(index), outcomes[fold.decide], now,
+            on_infeasible=on_infeasible, tolerance=tolerance,
+        )  # fmt: skip
         table = pd.DataFrame(
             {
                 "date": days[fold.decide].astype("datetime64[s]"),
                 "fold": fold.number,
                 "n_train": len(fold.train),
-                "cost": cost,
+                "cost": cost.detach().numpy(),
             },
             index=decisions.index,
         )
-        index = X.index[fold.decide] if isinstance(X, pd.DataFrame) else pd.Index(fold.decide)
         parts.append(pd.concat([table, decisions], axis=1).set_axis(index))
     return pd.concat(parts)
 
@@ -104,21 +132,37 @@ def _problem_of(method: Any, problem: Problem | None) -> Problem:
             "method must be a learner or a function of X and y, but is "
             f"{method!r}; a predictor becomes a learner by DecoupledLearner(problem, predictor)"
         )
-    if not isinstance(problem, Problem):
+    if problem is None:
         raise InvalidInputError("problem must be given for a method that is a function")
+    require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
     return problem
 
 
+@dataclass(frozen=True, eq=False)
+class _Past:
+    """All rows; those of the past are taken of them."""
+
+    X: Any
+    y: Any
+    given: Any
+
+    def rows(self, numbers: np.ndarray) -> tuple[Any, Any, dict[str, Any]]:
+        """Contexts, outcomes, and what is given by name, where something is."""
+        given = {} if self.given is None else {"given": given_rows(self.given, numbers)}
+        return take_rows(self.X, numbers), take_rows(self.y, numbers), given
+
+
 def _fitted(
-    method: Any, X: Any, y: Any, days: np.ndarray, fold: Fold, validation_days: int | None
+    method: Any, past: _Past, days: np.ndarray, fold: Fold, validation_days: int | None
 ) -> Any:
     """What decides in the fold's window."""
     train = fold.train
+    X, y, given = past.rows(train)
     if not isinstance(method, Learner):
-        return method(_rows(X, train), _rows(y, train))
+        return method(X, y, **given)
     learner = clone(method)
     if validation_days is None or not learner.validates:
-        return learner.fit(_rows(X, train), _rows(y, train))
+        return learner.fit(X, y, **given)
     since = fold.start.to_datetime64() - as_day_count("validation_days", validation_days) * DAY
     late = days[train] >= since
     if late.all() or not late.any():
@@ -126,37 +170,34 @@ def _fitted(
         raise InvalidInputError(
             f"validation_days={validation_days} leaves {which} before {fold.start:%Y-%m-%d}"
         )
-    early, late = train[~late], train[late]
-    return learner.fit(_rows(X, early), _rows(y, early), X_val=_rows(X, late), y_val=_rows(y, late))
+    X, y, given = past.rows(train[~late])
+    X_val, y_val, given_val = past.rows(train[late])
+    given |= {f"{name}_val": values for name, values in given_val.items()}
+    return learner.fit(X, y, X_val=X_val, y_val=y_val, **given)
 
 
-def _decisions(decide: Any, X: Any, n_scenarios: int, random_state: int) -> pd.DataFrame:
+def _decisions(
+    decide: Any, X: Any, given: Any, n_scenarios: int, random_state: int
+) -> pd.DataFrame:
     """Decisions (n_contexts, n_decisions), with names for the table."""
     if isinstance(decide, Learner | Policy):
-        decided = decide.decide(X, n_scenarios, random_state)
+        decided = decide.decide(X, n_scenarios, random_state, given=given)
     elif callable(decide):
-        decided = decide(X)
+        decided = decide(X) if given is None else decide(X, given=given)
     else:
         raise InvalidInputError(
             "method must return a policy, a learner or a function of contexts, but returned a "
             f"{type(decide).__name__}"
         )
-    values = _as_matrix(decided)
+    check_same_rows(X=X, decisions=decided)
+    values = _as_matrix("decisions", decided)
     names = decided.columns if isinstance(decided, pd.DataFrame) else range(values.shape[1])
     columns = [str(name) for name in names]
     columns = [name if name.startswith("decision_") else f"decision_{name}" for name in columns]
     return pd.DataFrame(values, columns=columns)
 
 
-def _as_matrix(values: Any) -> np.ndarray:
+def _as_matrix(name: str, values: Any) -> np.ndarray:
     """Outcomes or decisions as (n_rows, n_columns); a vector is one column."""
-    plain = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
-    matrix = np.array(plain, dtype=np.float64)
+    matrix = as_tensor(name, values).detach().cpu().numpy()
     return matrix.reshape(len(matrix), -1)
-
-
-def _rows(table: Any, rows: np.ndarray) -> Any:
-    """Rows of a data frame, series, array, tensor or list, by number."""
-    if isinstance(table, pd.DataFrame | pd.Series):
-        return table.iloc[rows]
-    return [table[i] for i in rows] if isinstance(table, list | tuple) else table[rows]

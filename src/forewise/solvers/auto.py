@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from forewise.arguments import require_instance
 from forewise.problems.base import Problem
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
@@ -20,16 +21,18 @@ from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point import InteriorPoint
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.risk import RiskSolver
+from forewise.solvers.second_opinion import SecondOpinion
 from forewise.solvers.solution import Solution, Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AutoSolver(Solver):
     """Takes the closed form where the problem has one, and the solver of its kind elsewhere.
 
-    The few contexts that the interior point leaves `inaccurate` (about one degenerate linear
-    program in some thousands) are solved once more by the `ReferenceSolver`; their decisions carry
-    no gradients, and pass the same test of residuals or stay inaccurate.
+    A context that its solver leaves `inaccurate` is solved once more: one of a closed form by the
+    general solver, and one of that (about one degenerate linear program in some thousands) by the
+    `ReferenceSolver`, whose decisions carry no gradients. Each passes the same test of residuals,
+    or is proved infeasible or unbounded, or stays inaccurate.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ class AutoSolver(Solver):
 
     def choice(self, problem: Problem) -> Solver:
         """The solver that `solve` will use for this problem."""
-        for special in (WeightedQuantile(), DualSearch(), RiskSolver(self.general)):
+        for special in (WeightedQuantile(), DualSearch(), RiskSolver(self._general)):
             if special.refusal(problem) is None:
                 return special
         solvers: dict[ProgramKind, Solver] = {
@@ -61,20 +64,27 @@ class AutoSolver(Solver):
         }
         return solvers[problem.program_kind]
 
+    @property
+    def _general(self) -> ProgramSolver:
+        """The general solver, with the reference's opinion where it has none of its own."""
+        if isinstance(self.general, InteriorPoint):
+            return SecondOpinion(self.general, ReferenceSolver())
+        return self.general
+
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve every context with the chosen solver."""
         choice = self.choice(problem)
-        if not isinstance(choice, InteriorPoint):
-            return choice.solve(problem, scenarios)
-        program = problem.program(scenarios)
-        solution = choice.solve_program(program)
-        open_ones = [i for i, s in enumerate(solution.status) if s is Status.INACCURATE]
+        if choice is self.general:
+            return self._general.solve(problem, scenarios)
+        solution = choice.solve(problem, scenarios)
+        if not isinstance(choice, WeightedQuantile | DualSearch):
+            return solution
+        open_ones = solution.contexts_that_are(Status.INACCURATE)
         if not open_ones:
             return solution
-        places = torch.tensor(open_ones, device=program.weights.device)
-        with torch.no_grad():
-            second = ReferenceSolver().solve_program(program.take(places))
-        return solution.with_contexts(open_ones, second)
+        places = torch.tensor(open_ones, device=scenarios.values.device)
+        again = self._general.solve_program(problem.program(scenarios).take(places))
+        return solution.with_contexts(open_ones, again)
 
 
 def solve(
@@ -100,11 +110,18 @@ def solve(
     -------
     Solution
     """
-    return run(solver or AutoSolver(), problem, scenarios, on_failure)
+    return run(AutoSolver() if solver is None else solver, problem, scenarios, on_failure)
 
 
 def solve_program(
     program: ScenarioProgram, solver: ProgramSolver | None = None, on_failure: str = "raise"
 ) -> Solution:
-    """Solve a scenario program as it stands, without a problem around it."""
-    return checked((solver or InteriorPoint()).solve_program(program), on_failure)
+    """Solve a scenario program as it stands, without a problem around it.
+
+    By default the interior point does, and the reference has the last word where it has none.
+    """
+    if solver is None:
+        solver = SecondOpinion(InteriorPoint(), ReferenceSolver())
+    require_instance("program", program, ScenarioProgram, "problem.program(scenarios)")
+    require_instance("solver", solver, ProgramSolver, "InteriorPoint()")
+    return checked(solver.solve_program(program), on_failure)

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 
 import torch
 
+from forewise.arguments import require_instance
+from forewise.display import described
 from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.problems.base import Problem
 from forewise.problems.kinds import ProgramKind
@@ -39,6 +41,9 @@ class Solver(ABC):
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve every context; failures are statuses, not exceptions."""
 
+    def __repr__(self) -> str:
+        return described(self)
+
 
 class ProgramSolver(Solver):
     """A solver of scenario programs, and so of every linear or quadratic problem."""
@@ -65,6 +70,8 @@ class ProgramSolver(Solver):
 def run(solver: Solver, problem: Problem, scenarios: Scenarios, on_failure: str) -> Solution:
     """Solve a problem with a solver that was chosen, in the scenarios' precision."""
     _require_known(on_failure)
+    require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
+    require_instance("solver", solver, Solver, "AutoSolver()")
     if not isinstance(scenarios, Scenarios):
         raise InvalidInputError(
             f"scenarios must be a forewise.Scenarios, but is a {type(scenarios).__name__}: "

@@ -29,9 +29,11 @@ _ROUNDING = 1e-12
 # Multipliers tried at once, and how often: enough to tell any two doubles apart.
 _TRIED = 33
 _MAX_ROUNDS = 12
+# Share of a binding budget that may be left, or overdrawn, by rounding.
+_UNUSED = 1e-10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeightedQuantile(Solver):
     """The newsvendor's decision: each item's weighted quantile of demand, at least 0."""
 
@@ -82,7 +84,7 @@ def _quantile_rank(
     return order.gather(1, position.unsqueeze(1)).squeeze(1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DualSearch(Solver):
     """The separable quadratic newsvendor: a search for the budget's multiplier.
 
@@ -130,6 +132,9 @@ class DualSearch(Solver):
         decision, multiplier = _differentiable(
             costs, demand, weights, found, multiplier, price, budget
         )
+        if price is not None and budget is not None:
+            last = curves.offset[..., 0] / torch.where(price > 0, price, torch.nan)
+            decision = _using_up(budget.to(demand.device), price, multiplier, decision, last)
         return newsvendor_solution(costs, demand, weights, decision, price, budget, multiplier)
 
 
@@ -237,6 +242,35 @@ def _search(curves: _MarginalCosts, price: torch.Tensor, budget: torch.Tensor) -
     share = torch.where(drop > 0, over / torch.where(drop > 0, drop, 1.0), 0.0)
     multiplier[binding] = low + (high - low) * share
     return multiplier
+
+
+def _using_up(
+    budget: torch.Tensor,
+    price: torch.Tensor,
+    multiplier: torch.Tensor,
+    decision: torch.Tensor,
+    last: torch.Tensor,
+) -> torch.Tensor:
+    """Orders that use up a budget that binds, where the multiplier has too few digits for it.
+
+    Beside demands that are very much larger, the whole budget is rounding in the multiplier. What
+    is left goes to the item that pays the highest price for it (the least of `last`, its marginal
+    cost at 0 per price); what is too much is taken from all in proportion.
+    """
+    with torch.no_grad():
+        spent = (price * decision).sum(-1)
+        left = budget - spent
+        lost = (multiplier.squeeze(1) > 0) & (left.abs() > _UNUSED * budget) & (budget > 0)
+        if not bool(lost.any()):
+            return decision
+        dearest = last.nan_to_num(torch.inf).argmin(-1, keepdim=True)
+        more = torch.zeros_like(decision).scatter(
+            1, dearest, left.unsqueeze(1) / price[dearest.squeeze(1)].unsqueeze(1)
+        )
+        less = decision * (left / torch.where(spent > 0, spent, 1.0)).unsqueeze(1)
+        step = torch.where((left > 0).unsqueeze(1), more, less)
+        step = torch.where(lost.unsqueeze(1), step, 0.0)
+    return decision + step
 
 
 def _differentiable(

@@ -33,7 +33,7 @@ from forewise.solvers.screening import screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConicSolver(Solver):
     """Solves problems with second-order and exponential cones through an existing library.
 

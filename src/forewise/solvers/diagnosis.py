@@ -1,64 +1,78 @@
-"""Why a context has no solution: certificates, found and then checked against the raw data.
+"""Why a context has no solution: where certificates are looked for.
 
 Most rays come with the path, which diverges along them. Where it only stalled, two programs
 that always have a solution decide: the least violation of the constraints (its multipliers are
 the proof of infeasibility), and the steepest direction that keeps them (the ray of an
 unbounded program).
 
-May import: problems, `solution`, `optimality`, `differentiation` for `Path`, `kernels`.
+May import: problems, `certificates`, `differentiation` for `Path`, `extensive`, `kernels`,
+`optimality`, `solution`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 
-from forewise.problems.program import ScenarioProgram, apply
-from forewise.solvers.differentiation import Path, TensorPoints
+from forewise.problems.program import ScenarioProgram
+from forewise.solvers.certificates import infeasibility, unboundedness
+from forewise.solvers.differentiation import Path
+from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.kernels.path import DUAL_RAY, PRIMAL_RAY
-from forewise.solvers.kernels.points import Points
-from forewise.solvers.optimality import evidence, largest, row_norms
-from forewise.solvers.solution import Certificate, Duals, Status
+from forewise.solvers.optimality import row_norms
+from forewise.solvers.solution import Certificate
 
-#: A proof is accepted if it is off by no more than this, relative to what it proves.
-ACCEPTED_PROOF = 1e-6
-
-Follow = Callable[[ScenarioProgram], Path]
+#: Solves a program that has a solution, of one context.
+SolveOne = Callable[[ScenarioProgram], ExtensivePoint | None]
 
 
 @torch.no_grad()
 def diagnose(
-    program: ScenarioProgram, path: Path, contexts: list[int], follow: Follow
+    program: ScenarioProgram, path: Path, contexts: list[int], solve: SolveOne
 ) -> dict[int, Certificate]:
     """Certificates of the contexts that have one."""
     found: dict[int, Certificate] = {}
     for i in contexts:
-        alone = program.take(torch.tensor([i]))
-        point = _point(path.solutions.points, i, program.weights.device)
+        alone = program.take(torch.tensor([i], device=program.weights.device))
+        point = load_point(extensive_form(alone, 0), path.solutions.points, i)
         certificate = None
         if path.ended[i] == DUAL_RAY:
-            certificate = infeasibility(alone, _multipliers(point))
+            certificate = infeasibility(alone, point)
         elif path.ended[i] == PRIMAL_RAY:
-            certificate = unboundedness(alone, point.z, point.u)
-        certificate = certificate or _search(alone, follow)
+            certificate = unboundedness(alone, point)
+        certificate = certificate or search(alone, solve)
         if certificate is not None:
             found[i] = certificate
     return found
 
 
-def _search(alone: ScenarioProgram, follow: Follow) -> Certificate | None:
-    """Look for a certificate of a single context whose path stalled."""
+def search(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
+    """Look for a certificate of a single context, from scratch."""
+    return _search_infeasibility(alone, solve) or _search_unboundedness(alone, solve)
+
+
+def _search_infeasibility(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
+    point = solve(_least_violation(alone))
+    if point is None:
+        return None
     n_g, n_e, n_r, n_s = (x.shape[-1] for x in (alone.h, alone.e, alone.r, alone.s))
-    point = _point(follow(_least_violation(alone)).solutions.points, 0, alone.q.device)
-    up, down = point.first[:, n_g : n_g + n_e], point.first[:, n_g + n_e : n_g + 2 * n_e]
-    above, below = point.scenario[..., n_r : n_r + n_s], point.scenario[..., n_r + n_s :]
-    proof = Duals(point.first[:, :n_g], up - down, point.scenario[..., :n_r], above - below)
-    certificate = infeasibility(alone, proof)
-    if certificate is None:
-        point = _point(follow(_steepest_direction(alone)).solutions.points, 0, alone.q.device)
-        certificate = unboundedness(alone, point.z, point.u)
-    return certificate
+    first, scenario = point.multipliers[: n_g + 2 * n_e], point.multipliers[n_g + 2 * n_e + 1 :]
+    scenario = scenario.reshape(int((alone.weights > 0).sum()), n_r + 2 * n_s)
+    up, down = first[n_g : n_g + n_e], first[n_g + n_e :]
+    above, below = scenario[:, n_r : n_r + n_s], scenario[:, n_r + n_s :]
+    proof = ExtensivePoint(
+        x=point.x[: alone.n_decisions],
+        multipliers=np.concatenate([first[:n_g], scenario[:, :n_r].ravel()]),
+        nu=np.concatenate([up - down, (above - below).ravel()]),
+    )
+    return infeasibility(alone, proof)
+
+
+def _search_unboundedness(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
+    point = solve(_steepest_direction(alone))
+    return None if point is None else unboundedness(alone, point)
 
 
 def _least_violation(alone: ScenarioProgram) -> ScenarioProgram:
@@ -130,65 +144,3 @@ def _steepest_direction(alone: ScenarioProgram) -> ScenarioProgram:
         V=torch.cat([V, D], dim=2),
         s=alone.q.new_zeros(1, M, n_s + k),
     )
-
-
-def infeasibility(alone: ScenarioProgram, proof: Duals) -> Certificate | None:
-    """Check that A'λ + E'ν = 0, λ ≥ 0 and b'λ + e'ν < 0: then no point meets all rows."""
-    kept = (alone.weights > 0).unsqueeze(-1)
-    proof = Duals(
-        proof.inequality.clamp_min(0),
-        proof.equality,
-        proof.scenario_inequality.clamp_min(0) * kept,
-        proof.scenario_equality * kept,
-    )
-    # Without costs, stationarity is just A'λ + E'ν = 0.
-    free = alone.map(lambda name, block: torch.zeros_like(block) if name in "PqDd" else block)
-    zero_u = alone.q.new_zeros(1, alone.n_scenarios, alone.n_recourse)
-    found = evidence(free, torch.zeros_like(alone.q), zero_u, proof)
-    value = -found.shadow
-    if not value > 0:
-        return None
-    proof = Duals(*(getattr(proof, name) / value for name in proof.__match_args__))
-    # A feasible point would have to lie this many times farther out than every row.
-    residual = float(found.slope / value * found.length)
-    if not residual <= ACCEPTED_PROOF:
-        return None
-    return Certificate(Status.INFEASIBLE, residual, multipliers=proof)
-
-
-def unboundedness(alone: ScenarioProgram, z: torch.Tensor, u: torch.Tensor) -> Certificate | None:
-    """Check that A x ≤ 0, E x = 0, H x = 0 and q'x < 0: then the cost falls along x for ever."""
-    weights = alone.weights.unsqueeze(-1)
-    u = u * (weights > 0)
-    fall = -((alone.q * z).sum() + (weights * alone.d * u).sum())
-    if not fall > 0:
-        return None
-    z, u = z / fall, u / fall
-    homogeneous = alone.map(lambda name, b: torch.zeros_like(b) if name in "hers" else b)
-    none = [torch.zeros_like(b) for b in (alone.h, alone.e, alone.r, alone.s)]
-    lead = alone.n_scenarios
-    multipliers = Duals(none[0], none[1], *(b.expand(1, lead, -1) for b in none[2:]))
-    off = evidence(homogeneous, z, u, multipliers).violation
-    cost_size = torch.maximum(largest(alone.q), largest(alone.d))
-    # Relative to the cost that falls by one along the ray; and a direction along which the cost
-    # bends at all, as its curvature goes, has an end however steeply the cost falls at first.
-    residual = float(torch.maximum(off * cost_size, _bend(alone, z, u)))
-    if not residual <= ACCEPTED_PROOF:
-        return None
-    return Certificate(Status.UNBOUNDED, residual, decision_ray=z, recourse_ray=u)
-
-
-def _bend(alone: ScenarioProgram, z: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-    """How far a ray is from one without curvature, ``(1,)``, relative to both."""
-    bent = torch.maximum(largest(apply(alone.P, z)), largest(apply(alone.D, u)))
-    curvature = torch.maximum(largest(alone.P), largest(alone.D))
-    size = curvature * torch.maximum(largest(z), largest(u))
-    return bent / torch.where(size > 0, size, 1.0)
-
-
-def _point(points: Points, i: int, device: torch.device) -> TensorPoints:
-    return TensorPoints.of(Points(*(part[i : i + 1] for part in points)), device)
-
-
-def _multipliers(point: TensorPoints) -> Duals:
-    return Duals(point.first, point.nu, point.scenario, point.nus)

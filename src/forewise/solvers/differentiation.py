@@ -17,6 +17,9 @@ Where a context has many solutions, the path ends at the centre of them. It move
 the system at the end says nothing of the directions between the solutions: refining the adjoint
 does not settle there. A little earlier on the path it does.
 
+The optimal *value* needs no system: its derivative is that of the Lagrangian, the solution and its
+multipliers held fixed.
+
 May import: problems, `kernels`.
 """
 
@@ -65,6 +68,46 @@ class Path(NamedTuple):
     gradient_points: PathEnds
     ended: np.ndarray
     iterations: np.ndarray
+
+
+def optimal_value(
+    program: ScenarioProgram, z: torch.Tensor, u: torch.Tensor, duals: Duals, optimal: torch.Tensor
+) -> torch.Tensor:
+    """The objective at a solution, with the derivatives of the optimal value, ``(B,)``.
+
+    By the envelope theorem these are the derivatives of the Lagrangian with the solution and its
+    multipliers held fixed: exact wherever the value has a derivative, and between its one-sided
+    slopes elsewhere. A scenario of weight zero has no recourse, and no derivative in its weight.
+    NaN, without a gradient, where a context is not optimal.
+    """
+
+    def held(values: torch.Tensor) -> torch.Tensor:
+        mask = optimal.reshape(-1, *(1,) * (values.ndim - 1))
+        return torch.where(mask, values.detach(), 0.0)
+
+    z, u = held(z), held(u)
+    cost = program.objective(z, u)
+    lagrangian = cost
+    t = program.T.shape[-2]
+    terms: tuple[tuple[str, torch.Tensor, Callable[[], torch.Tensor]], ...] = (
+        ("Gh", duals.inequality, lambda: apply(program.G, z) - program.h),
+        ("Ee", duals.equality, lambda: apply(program.E, z) - program.e),
+        ("T", duals.scenario_inequality[..., :t], lambda: _in_scenarios(program.T, z)),
+        ("Wr", duals.scenario_inequality, lambda: apply(program.W, u) - program.r),
+        ("F", duals.scenario_equality, lambda: _in_scenarios(program.F, z)),
+        ("Vs", duals.scenario_equality, lambda: apply(program.V, u) - program.s),
+    )
+    for names, multipliers, excess in terms:
+        if torch.is_grad_enabled() and any(getattr(program, name).requires_grad for name in names):
+            priced = held(multipliers) * excess()
+            lagrangian = lagrangian + priced.flatten(1).sum(1)
+    value = lagrangian + (cost - lagrangian).detach()
+    return torch.where(optimal, value, torch.nan)
+
+
+def _in_scenarios(block: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """Block times z in every scenario, ``(B, M | 1, rows)``."""
+    return apply(block, z.unsqueeze(1).expand(-1, block.shape[1], -1))
 
 
 def solve_with_gradients(

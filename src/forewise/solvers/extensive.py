@@ -1,18 +1,21 @@
 """The extensive form: one context's program as one sparse quadratic program.
 
 What trusted one-at-a-time solvers are given. Scenarios of weight zero are left out.
-May import: problems.
+May import: problems, `kernels`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
 from forewise.problems.program import RECOURSE, ScenarioProgram
+from forewise.solvers.kernels.loading import NOISE
+from forewise.solvers.kernels.points import Points
 
 Array = np.ndarray
 
@@ -29,6 +32,14 @@ class ExtensiveForm:
     E: sp.csc_matrix
     e: Array
     kept: Array  # indices of the scenarios of positive weight
+
+
+class ExtensivePoint(NamedTuple):
+    """A point of an extensive form."""
+
+    x: Array
+    multipliers: Array  # of A x ≤ b
+    nu: Array  # of E x = e
 
 
 def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
@@ -61,6 +72,82 @@ def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
         e=np.concatenate([block("e"), s.ravel()]),
         kept=kept,
     )
+
+
+class Units(NamedTuple):
+    """What one unit of a scaled form is in the user's."""
+
+    length: float
+    cost: float
+    inequality: Array  # of each row of A
+    equality: Array
+
+    def back(self, point: ExtensivePoint) -> ExtensivePoint:
+        """A point of the scaled form, in the user's units."""
+        return ExtensivePoint(
+            point.x * self.length,
+            point.multipliers * self.cost / self.inequality,
+            point.nu * self.cost / self.equality,
+        )
+
+
+def scaled_form(form: ExtensiveForm) -> tuple[ExtensiveForm, Units]:
+    """The form with rows, lengths and costs of size one, as absolute tolerances ask for.
+
+    All units are powers of two: scaling rounds nothing.
+    """
+    A, b, of_A = _unit_rows(form.A, form.b)
+    E, e, of_E = _unit_rows(form.E, form.e)
+    length = _typical(np.abs(np.concatenate([b, e])))
+    curvature, linear = np.abs(form.P.data).max(initial=0.0), np.abs(form.q).max(initial=0.0)
+    bend = linear / curvature if curvature > 0 else 0.0
+    length = _power_of_two(length or bend)
+    cost = _power_of_two(max(linear, curvature * length))
+    scaled = ExtensiveForm(
+        form.P * (length / cost), form.q / cost, 0.0, A, b / length, E, e / length, form.kept
+    )
+    return scaled, Units(length, cost, of_A, of_E)
+
+
+def _typical(distances: Array) -> float:
+    """The largest distance to a row, but no more than 16 times the usual one; 0 for none."""
+    top = float(distances.max(initial=0.0))
+    some = distances[distances > NOISE * top]
+    return min(top, 16.0 * float(np.exp(np.log(some).mean()))) if len(some) else 0.0
+
+
+def _unit_rows(rows: sp.csc_matrix, bounds: Array) -> tuple[sp.csc_matrix, Array, Array]:
+    if not len(bounds):
+        return rows, bounds, bounds
+    norms = abs(rows).max(axis=1).toarray().ravel()
+    units = np.exp2(np.round(np.log2(np.where(norms > 0, norms, 1.0))))
+    return (sp.diags(1.0 / units) @ rows).tocsc(), bounds / units, units
+
+
+def _power_of_two(size: float) -> float:
+    """The power of two nearest to a size; 1 for 0."""
+    return float(np.exp2(np.round(np.log2(size)))) if size > 0 else 1.0
+
+
+def load_point(form: ExtensiveForm, points: Points, context: int = 0) -> ExtensivePoint:
+    """One context's point of a program, as one of its extensive form."""
+    kept = form.kept
+    return ExtensivePoint(
+        np.concatenate([points.z[context], points.u[context, kept].ravel()]),
+        np.concatenate([points.first[context], points.scenario[context, kept].ravel()]),
+        np.concatenate([points.nu[context], points.nus[context, kept].ravel()]),
+    )
+
+
+def unload_point(form: ExtensiveForm, point: ExtensivePoint, points: Points, context: int) -> None:
+    """Write a point of the extensive form to a context's place among the points of a program."""
+    for values, first, scenario in (
+        (point.x, points.z, points.u),
+        (point.multipliers, points.first, points.scenario),
+        (point.nu, points.nu, points.nus),
+    ):
+        first[context] = values[: first.shape[1]]
+        scenario[context, form.kept] = values[first.shape[1] :].reshape(len(form.kept), -1)
 
 
 def _stack(first: Array, coupling: Array, recourse: Array) -> sp.csc_matrix:

@@ -57,10 +57,11 @@ def run_highs(
     }
     answer, info, n_e = highs.getSolution(), highs.getInfo(), len(form.e)
     # HiGHS gives the rate at which the cost rises with a row's bound: our multiplier's minus.
-    duals = -np.array(answer.row_dual)
+    # Where it has no solution it may give nothing at all.
+    duals = -np.array(answer.row_dual) if answer.dual_valid else np.full(n_e + len(form.b), np.nan)
     return HighsAnswer(
         status=known.get(found, Status.INACCURATE),
-        x=np.array(answer.col_value),
+        x=np.array(answer.col_value) if answer.value_valid else np.full(len(form.q), np.nan),
         inequality=duals[n_e:],
         equality=duals[:n_e],
         iterations=max(info.simplex_iteration_count, 0),

@@ -38,7 +38,7 @@ class _Found(NamedTuple):
     iterations: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IntegerSolver(Solver):
     """HiGHS on the extensive form with all scenarios, one context after the other.
 

@@ -15,7 +15,9 @@ from forewise.exceptions import InvalidInputError
 from forewise.problems.program import RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.diagnosis import diagnose
-from forewise.solvers.differentiation import Path, solve_with_gradients
+from forewise.solvers.differentiation import Path, optimal_value, solve_with_gradients
+from forewise.solvers.equilibration import solve_equilibrated
+from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.kernels.arrays import as_arrays
 from forewise.solvers.kernels.batch import PathEnds, follow_paths
 from forewise.solvers.optimality import ACCEPTED, Residuals
@@ -24,7 +26,7 @@ from forewise.solvers.screening import screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InteriorPoint(ProgramSolver):
     """A primal–dual interior-point method that eliminates the scenarios one by one.
 
@@ -46,6 +48,7 @@ class InteriorPoint(ProgramSolver):
         says little where the solution is a corner. Decisions are exact either way. A corner does
         move with its right-hand sides: where no other data have gradients, they are exact.
         Where many decisions are optimal, the gradient is that of the centre of them all.
+        The objective's gradient is not smoothed: it is that of the optimal value, exactly.
     """
 
     tolerance: float = 1e-9
@@ -68,6 +71,9 @@ class InteriorPoint(ProgramSolver):
 
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
+        return solve_equilibrated(program, self._solve_in_units)
+
+    def _solve_in_units(self, program: ScenarioProgram) -> Solution:
         status = screen(program)
         good = [i for i, found in enumerate(status) if found is None]
         if len(good) == len(status):
@@ -91,7 +97,7 @@ class InteriorPoint(ProgramSolver):
         accepted = (found.worst <= ACCEPTED).tolist()
         status = [Status.OPTIMAL if ok else Status.INACCURATE for ok in accepted]
         failed = [i for i, ok in enumerate(accepted) if not ok]
-        certificates = diagnose(program, path, failed, self._path) if failed else {}
+        certificates = diagnose(program, path, failed, self._solve_one) if failed else {}
         for i, certificate in certificates.items():
             status[i] = certificate.status
         return _assemble(program, z, u, duals, found, path.iterations, status, certificates)
@@ -109,8 +115,9 @@ class InteriorPoint(ProgramSolver):
         """The points of the central path at a relative gap."""
         return self._follow(program, np.full(program.n_contexts, gap))[0].gradient_points
 
-    def _path(self, program: ScenarioProgram) -> Path:
-        return self._follow(program, None)[0]
+    def _solve_one(self, alone: ScenarioProgram) -> ExtensivePoint:
+        points = self._follow(alone, None)[0].solutions.points
+        return load_point(extensive_form(alone, 0), points)
 
     def _follow(
         self, program: ScenarioProgram, targets: np.ndarray | None
@@ -141,12 +148,14 @@ def _assemble(
         mask = torch.tensor(optimal, device=z.device).reshape(-1, *(1,) * (values.ndim - 1))
         return torch.where(mask, values, torch.nan)
 
+    mask = torch.tensor(optimal, device=z.device)
+    objective = optimal_value(program, z, u, duals, mask)
     z, u = only_optimal(z), only_optimal(u)
     kept = {field.name: only_optimal(getattr(duals, field.name)) for field in fields(duals)}
     return Solution(
         decision=z,
         recourse=u,
-        objective=program.objective(z, u),
+        objective=objective,
         duals=Duals(**kept),
         status=tuple(status),
         primal_residual=found.primal,

@@ -95,7 +95,7 @@ def newsvendor_solution(
         costs, demand, decision, slope, objective, price, budget, multiplier
     )
     worst = torch.maximum(torch.maximum(primal, dual), gap)
-    optimal = valid & (worst <= ACCEPTED)
+    optimal = valid & (worst <= ACCEPTED) & objective.detach().isfinite()
     status = tuple(
         Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
         for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
@@ -130,7 +130,7 @@ def _residuals(
     cost_size = largest(torch.stack(list(costs)[1::2]).flatten()[None])
     curvature = torch.stack(list(costs)[::2]).amax()
     cost_size = torch.maximum(cost_size, 2 * curvature * size)
-    primal = largest((-decision).clamp_min(0))
+    primal, unspent = largest((-decision).clamp_min(0)), torch.zeros_like(size)
     complementarity = (slope.clamp_min(0) * decision).sum(-1).abs()
     if price is not None and budget is not None and multiplier is not None:
         left = budget - (price * decision).sum(-1)
@@ -138,10 +138,15 @@ def _residuals(
         size = torch.maximum(size, budget.abs() / norm)
         primal = torch.maximum(primal, (-left).clamp_min(0) / norm)
         complementarity = complementarity + (multiplier.squeeze(1) * left).abs()
+        # A budget far below the demand is nothing beside the cost: it is either used up or free.
+        spent = torch.maximum(budget.abs(), (price * decision).abs().sum(-1)).clamp_min(tiny)
+        pressing = multiplier.squeeze(1) * norm / cost_size
+        unspent = torch.minimum(pressing, left.abs() / spent)
     # What is left of the slope below zero no bound can hold.
     dual = largest(slope.clamp_max(0))
     scale = torch.maximum(objective.abs(), 0.1 * cost_size * size)
-    return primal / size.clamp_min(tiny), dual / cost_size, complementarity / scale.clamp_min(tiny)
+    gap = torch.maximum(complementarity / scale.clamp_min(tiny), unspent)
+    return primal / size.clamp_min(tiny), dual / cost_size, gap
 
 
 def _only(kept: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ import torch
 
 from forewise.problems.program import ScenarioProgram
 from forewise.solvers.kernels.arrays import ProgramArrays, as_arrays
+from forewise.solvers.kernels.evidence import Evidence as Weighed
 from forewise.solvers.kernels.evidence import weigh
 from forewise.solvers.kernels.points import Points
 from forewise.solvers.solution import Duals
@@ -62,6 +63,12 @@ def residuals(
 def residuals_of_points(p: ProgramArrays, points: Points, device: torch.device) -> Residuals:
     """`residuals` of points that are arrays, as solving leaves them."""
     found = weigh(p, points)
+    # Numbers near the largest that float64 holds end as infinity or NaN, which nothing accepts.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _relative(p, found, device)
+
+
+def _relative(p: ProgramArrays, found: Weighed, device: torch.device) -> Residuals:
     reach, steepness = _natural_sizes(p, found.length)
     size, cost_size = np.maximum(reach, found.size), np.maximum(steepness, found.cost_size)
     scale = np.abs(0.5 * found.curved + found.linear)

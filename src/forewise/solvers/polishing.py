@@ -14,14 +14,18 @@ May import: problems, `optimality`, `extensive`, `differentiation` for `Path`,
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 
 from forewise.problems.program import ScenarioProgram
 from forewise.solvers.differentiation import Path
-from forewise.solvers.extensive import ExtensiveForm, extensive_form
+from forewise.solvers.extensive import (
+    ExtensiveForm,
+    ExtensivePoint,
+    extensive_form,
+    load_point,
+    unload_point,
+)
 from forewise.solvers.kernels.arrays import ProgramArrays, as_arrays
 from forewise.solvers.kernels.batch import PathEnds
 from forewise.solvers.kernels.path import STALLED
@@ -37,14 +41,6 @@ _DEPENDENT = 1e-11  # relative singular value below which equations say the same
 _SMALLEST_MULTIPLIER = 1e-30  # as good as zero, and gradients can divide by it
 
 
-class _Point(NamedTuple):
-    """A point of an extensive form."""
-
-    x: Array
-    multipliers: Array  # of A x ≤ b
-    nu: Array  # of E x = e
-
-
 @torch.no_grad()
 def polish_inaccurate(program: ScenarioProgram, arrays: ProgramArrays, path: Path) -> Residuals:
     """Correct, in place, the solutions that are nearly accurate; returns all residuals."""
@@ -54,16 +50,13 @@ def polish_inaccurate(program: ScenarioProgram, arrays: ProgramArrays, path: Pat
         if path.ended[i] > STALLED or not found.worst[i] <= _NEAR:
             continue
         form = extensive_form(program, i)
-        if form.P.shape[0] + form.A.shape[0] + form.E.shape[0] > _LARGEST:
-            continue
         ends = PathEnds(
             Points(*(part[i : i + 1].copy() for part in path.solutions.points)),
             type(path.solutions.slack)(*(part[i : i + 1].copy() for part in path.solutions.slack)),
             path.solutions.holds[i : i + 1],
         )
-        try:
-            correction = _corrected(form, _load(form, ends.points))
-        except np.linalg.LinAlgError:  # numbers too far apart for its decomposition to converge
+        correction = corrected(form, load_point(form, ends.points))
+        if correction is None:
             continue
         _unload(form, correction, ends)
         alone = as_arrays(program.take(torch.tensor([i])))
@@ -75,8 +68,10 @@ def polish_inaccurate(program: ScenarioProgram, arrays: ProgramArrays, path: Pat
     return found
 
 
-def _corrected(form: ExtensiveForm, point: _Point) -> _Point:
-    """The solution whose active rows are those of a nearby point."""
+def corrected(form: ExtensiveForm, point: ExtensivePoint) -> ExtensivePoint | None:
+    """The solution whose active rows are those of a nearby point; None where that is too much."""
+    if form.P.shape[0] + form.A.shape[0] + form.E.shape[0] > _LARGEST:
+        return None
     H, A, E = form.P.toarray(), form.A.toarray(), form.E.toarray()
     x, multipliers, nu = point
     norms = np.abs(A).max(1, initial=0.0)
@@ -91,7 +86,10 @@ def _corrected(form: ExtensiveForm, point: _Point) -> _Point:
         system = np.block([[H, both.T], [both, zero]])
         slope = H @ x + form.q + A.T @ on + E.T @ nu
         off = np.concatenate([slope, rows @ x - form.b[active], E @ x - form.e])
-        step = np.linalg.lstsq(system, -off, rcond=_DEPENDENT)[0]
+        try:
+            step = np.linalg.lstsq(system, -off, rcond=_DEPENDENT)[0]
+        except np.linalg.LinAlgError:  # numbers too far apart for its decomposition to converge
+            return None
         n, m = len(x), len(x) + rows.shape[0]
         x, nu = x + step[:n], nu + step[m:]
         multipliers = on.copy()
@@ -103,30 +101,16 @@ def _corrected(form: ExtensiveForm, point: _Point) -> _Point:
         if small and not wrong.any() and not violated.any():
             break
         active = (active & ~wrong) | violated
-    return _Point(x, multipliers, nu)
+    return ExtensivePoint(x, multipliers, nu)
 
 
-def _load(form: ExtensiveForm, points: Points) -> _Point:
-    kept = form.kept
-    return _Point(
-        np.concatenate([points.z[0], points.u[0, kept].ravel()]),
-        np.concatenate([points.first[0], points.scenario[0, kept].ravel()]),
-        np.concatenate([points.nu[0], points.nus[0, kept].ravel()]),
-    )
-
-
-def _unload(form: ExtensiveForm, point: _Point, ends: PathEnds) -> None:
+def _unload(form: ExtensiveForm, point: ExtensivePoint, ends: PathEnds) -> None:
     """Write a point of the extensive form to that of a single context."""
     multipliers = np.maximum(point.multipliers, _SMALLEST_MULTIPLIER)
-    slack = np.maximum(form.b - form.A @ point.x, 0.0)
-    for values, first, scenario in (
-        (point.x, ends.points.z, ends.points.u),
-        (multipliers, ends.points.first, ends.points.scenario),
-        (point.nu, ends.points.nu, ends.points.nus),
-        (slack, ends.slack.first, ends.slack.scenario),
-    ):
-        first[0] = values[: first.shape[1]]
-        scenario[0, form.kept] = values[first.shape[1] :].reshape(len(form.kept), -1)
+    unload_point(form, point._replace(multipliers=multipliers), ends.points, 0)
+    slack, n_first = np.maximum(form.b - form.A @ point.x, 0.0), ends.slack.first.shape[1]
+    ends.slack.first[0] = slack[:n_first]
+    ends.slack.scenario[0, form.kept] = slack[n_first:].reshape(len(form.kept), -1)
 
 
 def _put(path: Path, i: int, ends: PathEnds) -> None:

@@ -18,7 +18,7 @@ from forewise.solvers.interior_point import InteriorPoint
 from forewise.solvers.solution import Solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RidgeSolver(Solver):
     """Solves a problem with `weight` · (mean square of the decision) added to its objective.
 

@@ -63,7 +63,7 @@ class _Point(NamedTuple):
         return _Point(*(mine.index_copy(0, contexts, other) for mine, other in pairs))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RiskSolver(Solver):
     """Solves problems `with_risk`, by one program where costs are linear and several elsewhere.
 

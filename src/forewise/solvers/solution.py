@@ -1,15 +1,18 @@
 """What a solver returns: decisions, and the evidence that they are optimal.
 
-May import: nothing of forewise.
+May import: display.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from typing import Any
 
 import torch
+
+from forewise.display import COLUMNS, ROWS, counted, html_table, with_shapes
 
 
 class Status(StrEnum):
@@ -50,6 +53,9 @@ class Duals:
     scenario_inequality: torch.Tensor  # of T_j z + W_j u_j ≤ r_j (n_contexts, n_scenarios, n_rows)
     scenario_equality: torch.Tensor  # of F_j z + V_j u_j = s_j
 
+    def __repr__(self) -> str:
+        return with_shapes(self)
+
 
 @dataclass(frozen=True, eq=False)
 class ConeDuals:
@@ -57,6 +63,9 @@ class ConeDuals:
 
     first: torch.Tensor  # of h − G z ∈ K (n_contexts, n_rows)
     scenario: torch.Tensor  # of r_j − T_j z − W_j u_j ∈ K (n_contexts, n_scenarios, n_rows)
+
+    def __repr__(self) -> str:
+        return with_shapes(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +81,9 @@ class Certificate:
     multipliers: Duals | None = None  # A'λ + E'ν = 0, λ ≥ 0, b'λ + e'ν = −1
     decision_ray: torch.Tensor | None = None  # A x ≤ 0, E x = 0, H x = 0, cost of x = −1
     recourse_ray: torch.Tensor | None = None
+
+    def __repr__(self) -> str:
+        return with_shapes(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +103,9 @@ class Solution:
     status : tuple of Status, one per context
     primal_residual : tensor (n_contexts,)
         Largest violation of a row, relative to its coefficients and the size of the solution.
+        Where the coefficients of the variables are of very different size (more than 2^16 apart),
+        all three residuals are those in units in which they are alike: a solver finds these
+        units by itself.
     dual_residual : tensor (n_contexts,)
         Largest violation of stationarity, relative to the cost coefficients.
     gap : tensor (n_contexts,)
@@ -138,34 +153,69 @@ class Solution:
         optimal = [status is Status.OPTIMAL for status in self.status]
         return torch.tensor(optimal, device=self.decision.device)
 
+    def contexts_that_are(self, status: Status) -> list[int]:
+        """The contexts that ended so."""
+        return [i for i, found in enumerate(self.status) if found is status]
+
     def with_contexts(self, contexts: list[int], others: Solution) -> Solution:
         """This solution with those of other contexts in the places of some of its own."""
-        places = torch.tensor(contexts, device=self.decision.device)
+        replaced = set(contexts)
+        kept = [i for i in range(len(self.status)) if i not in replaced]
+        return Solution.merged([self.take(kept), others], [kept, contexts])
 
-        def put(mine: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-            return mine.index_copy(0, places, other.to(mine))
+    def take(self, contexts: list[int]) -> Solution:
+        """The solutions of some contexts, in that order."""
+        places = torch.tensor(contexts, dtype=torch.long, device=self.decision.device)
+        taken = {i: number for number, i in enumerate(contexts)}
+        return self._map(
+            [self],
+            lambda parts: parts[0][places],
+            tuple(self.status[i] for i in contexts),
+            {taken[i]: proof for i, proof in self.certificates.items() if i in taken},
+        )
 
-        status, certificates = list(self.status), dict(self.certificates)
-        for number, place in enumerate(contexts):
-            status[place] = others.status[number]
-            certificates.pop(place, None)
-            if number in others.certificates:
-                certificates[place] = others.certificates[number]
-        duals = {
-            name: put(getattr(self.duals, name), getattr(others.duals, name))
-            for name in self.duals.__match_args__
-        }
-        return replace(
-            self,
-            decision=put(self.decision, others.decision),
-            recourse=put(self.recourse, others.recourse),
-            objective=put(self.objective, others.objective),
-            primal_residual=put(self.primal_residual, others.primal_residual),
-            dual_residual=put(self.dual_residual, others.dual_residual),
-            gap=put(self.gap, others.gap),
-            iterations=put(self.iterations, others.iterations),
-            duals=Duals(**duals),
-            status=tuple(status),
+    @classmethod
+    def merged(cls, parts: list[Solution], contexts: list[list[int]]) -> Solution:
+        """One solution of parts that have different contexts; these say whose place is which."""
+        order = [place for places in contexts for place in places]
+        device = parts[0].decision.device
+        back = torch.tensor(order, dtype=torch.long, device=device).argsort()
+        status: dict[int, Status] = {}
+        certificates: dict[int, Certificate] = {}
+        for part, places in zip(parts, contexts, strict=True):
+            status |= dict(zip(places, part.status, strict=True))
+            certificates |= {places[i]: proof for i, proof in part.certificates.items()}
+        return cls._map(
+            parts,
+            lambda tensors: torch.cat([x.to(tensors[0]) for x in tensors])[back],
+            tuple(status[i] for i in sorted(status)),
+            certificates,
+        )
+
+    @classmethod
+    def _map(
+        cls,
+        parts: list[Solution],
+        join: Callable[[list[torch.Tensor]], torch.Tensor],
+        status: tuple[Status, ...],
+        certificates: Mapping[int, Certificate],
+    ) -> Solution:
+        """A solution whose every tensor is `join` of those of some solutions."""
+
+        def joined(of: list[Any], kind: type[Any]) -> Any:
+            if any(part is None for part in of):
+                return None
+            names = [item.name for item in fields(kind)]
+            return kind(*(join([getattr(part, name) for part in of]) for name in names))
+
+        names = [item.name for item in fields(cls) if item.type == "torch.Tensor"]
+        companions = [part.companions for part in parts if part.companions is not None]
+        return cls(
+            **{name: join([getattr(part, name) for part in parts]) for name in names},
+            duals=joined([part.duals for part in parts], Duals),
+            cone_duals=joined([part.cone_duals for part in parts], ConeDuals),
+            companions=join(companions) if companions else None,
+            status=status,
             certificates=certificates,
         )
 
@@ -186,6 +236,27 @@ class Solution:
         )
 
     def __repr__(self) -> str:
+        return f"Solution({self._told()})"
+
+    def _told(self) -> str:
         counts = {status: self.status.count(status) for status in Status if status in self.status}
         told = ", ".join(f"{count} {status}" for status, count in counts.items())
-        return f"Solution({len(self.status)} contexts: {told})"
+        return f"{counted(len(self.status), 'context')}: {told}"
+
+    def _repr_html_(self) -> str:
+        shown_decisions = self.decision[:ROWS, :COLUMNS].detach().tolist()
+        objective = self.objective[:ROWS].detach().tolist()
+        n_decisions = self.decision.shape[1]
+        names = [f"decision {i}" for i in range(min(n_decisions, COLUMNS))]
+        rows = [
+            [i, str(self.status[i]), objective[i], *decision]
+            for i, decision in enumerate(shown_decisions)
+        ]
+        notes = [
+            f"{status}: {status.advice}."
+            for status in Status
+            if status in self.status and status is not Status.OPTIMAL
+        ]
+        title = f"Solution: {self._told()}, {counted(n_decisions, 'decision')}"
+        columns = ["context", "status", "objective", *names]
+        return html_table(title, columns, rows, " ".join(notes))

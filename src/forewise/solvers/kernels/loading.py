@@ -3,8 +3,9 @@
 Lengths are divided by a power of two near the largest distance from the origin to a row's
 boundary (but no more than 16 times the geometric mean: a bound that is far away on purpose says
 little), or near where the quadratic cost outweighs the linear one if all rows pass through the
-origin; costs by one near the largest cost coefficient. Powers of two, so that scaling rounds
-nothing and does not change under small changes of the data.
+origin; costs by one near the largest cost coefficient. Distances below 1e-9 of the largest do not
+count: a right-hand side that should be 0 may be rounding noise. Powers of two, so that scaling
+rounds nothing and does not change under small changes of the data.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ Array = np.ndarray
 #: What all scenarios together count for in the barrier, against 1 for a first-stage row.
 BARRIER_SHARE = 16.0
 _SMALLEST_WEIGHT = 1e-8  # of a scenario, in the barrier
+#: Share of the largest distance below which a right-hand side may be rounding noise.
+NOISE = 1e-9
 _FAR = 16.0  # times the typical distance: rows beyond say nothing about the program's size
 
 
@@ -118,27 +121,28 @@ def put_row_norms(norms: Array, block: Array) -> None:
         norms[i] = top
 
 
-class Distances(NamedTuple):
-    """Distances from the origin to the boundaries of rows that do not pass through it."""
-
-    logs: float  # sum of their logarithms
-    number: int
-    largest: float
-
-
 @compiled
-def add_distances(known: Distances, bound: Array, norms: Array) -> Distances:
-    """Add the distances |b| / norm of more rows; sets the norm of zero rows to one."""
-    logs, number, top = known.logs, known.number, known.largest
+def farthest(known: float, bound: Array, norms: Array) -> float:
+    """The largest of `known` and the distances |b| / norm; sets the norm of zero rows to one."""
     for a in range(bound.shape[0]):
         if norms[a] == 0.0:
             norms[a] = 1.0
-        if bound[a] != 0.0:
-            distance = abs(bound[a]) / norms[a]
+        known = max(known, abs(bound[a]) / norms[a])
+    return known
+
+
+@compiled
+def add_logs(
+    known: tuple[float, int], bound: Array, norms: Array, least: float
+) -> tuple[float, int]:
+    """Add the logarithms of the distances above `least`, and their number."""
+    logs, number = known
+    for a in range(bound.shape[0]):
+        distance = abs(bound[a]) / norms[a]
+        if distance > least:
             logs += np.log(distance)
             number += 1
-            top = max(top, distance)
-    return Distances(logs, number, top)
+    return logs, number
 
 
 @allocating
@@ -182,21 +186,30 @@ def load_rows(p: ProgramArrays, w: Work, s: Sizes, b: int, kept: Array) -> float
     raise_to_rows(scenario, T)
     load_recourse_rows(w, s, part_of(p.W, b), kept)
 
-    far = add_distances(Distances(0.0, 0, 0.0), vector(w, at.BOUND, s.rows), norms)
-    # Equality rows borrow scratch memory for their norms.
-    equal = vector(w, at.ERROR + at.NU, s.e)
+    equal, equals = vector(w, at.EQUAL_NORMS, s.e), matrix(w, at.EQUALS_NORMS, s.s, s.M)
     put_row_norms(equal, matrix(w, at.E, s.e, s.n))
-    far = add_distances(far, vector(w, at.EQUAL, s.e), equal)
-    equals = matrix(w, at.ERROR + at.NUS, s.s, s.M)
-    copy(equals, equals, 0.0)
+    fill(equals, 0.0)
     raise_to_rows(equals, cube(w, at.F, s.s, s.n, s.M))
     raise_to_rows(equals, cube(w, at.V, s.s, s.links, s.M))
-    flat = vector(w, at.ERROR + at.NUS, s.s * s.M)
-    far = add_distances(far, vector(w, at.EQUALS, s.s * s.M), flat)
-    if far.number > 0:
-        length = power_of_two(min(far.largest, _FAR * np.exp(far.logs / far.number)))
+    far = 0.0
+    for bounds, of_rows, size in (
+        (at.BOUND, at.NORMS, s.rows),
+        (at.EQUAL, at.EQUAL_NORMS, s.e),
+        (at.EQUALS, at.EQUALS_NORMS, s.s * s.M),
+    ):
+        far = farthest(far, vector(w, bounds, size), vector(w, of_rows, size))
+    logs = (0.0, 0)
+    for bounds, of_rows, size in (
+        (at.BOUND, at.NORMS, s.rows),
+        (at.EQUAL, at.EQUAL_NORMS, s.e),
+        (at.EQUALS, at.EQUALS_NORMS, s.s * s.M),
+    ):
+        logs = add_logs(logs, vector(w, bounds, size), vector(w, of_rows, size), NOISE * far)
+    if far > 0.0:
+        length = power_of_two(min(far, _FAR * np.exp(logs[0] / logs[1])))
     else:
         length = power_of_two(bend(p, b))
+    vector(w, at.REACH, 1)[0] = max(far / length, 1.0)
     for slot, size in ((at.BOUND, s.rows), (at.EQUAL, s.e), (at.EQUALS, s.s * s.M)):
         copy(vector(w, slot, size), vector(w, slot, size), 1.0 / length)
     return length

@@ -21,6 +21,8 @@ Array = np.ndarray
 
 _SMALLEST_COST = 1e-2  # to which a gap is relative, in the scaled program's units
 _CERTAIN = 1e-9  # relative residual at which a ray is a proof
+#: What a proof shows must be more than this share of the program's size: the rest is rounding.
+SIGNIFICANT = 1e-11
 
 
 class Progress(NamedTuple):
@@ -151,6 +153,15 @@ def inner(a: Array, b: Array) -> float:
 
 
 @compiled
+def weighted_size(values: Array, norms: Array) -> float:
+    """Σ |values| norms."""
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += abs(values[i]) * norms[i]
+    return total
+
+
+@compiled
 def is_dual_ray(w: Work, s: Sizes) -> bool:
     """Whether the multipliers have A'λ + E'ν ≈ 0 and b'λ + e'ν < 0: nothing is feasible."""
     point, error = at.POINT, at.ERROR
@@ -163,7 +174,12 @@ def is_dual_ray(w: Work, s: Sizes) -> bool:
     add_equality_columns(w, s, point, error)
     slope = largest(vector(w, error + Z, s.n))
     slope = max(slope, sum_of_largest(matrix(w, error + U, s.k, s.M), vector(w, at.SCRATCH, s.M)))
-    return proof > 0.0 and slope <= _CERTAIN * proof
+    total = weighted_size(vector(w, point + ROWS, s.rows), vector(w, at.NORMS, s.rows))
+    total += weighted_size(vector(w, point + NU, s.e), vector(w, at.EQUAL_NORMS, s.e))
+    count = s.s * s.M
+    total += weighted_size(vector(w, point + NUS, count), vector(w, at.EQUALS_NORMS, count))
+    reach = vector(w, at.REACH, 1)[0]
+    return proof > SIGNIFICANT * reach * total and reach * slope <= _CERTAIN * proof
 
 
 @compiled
@@ -181,4 +197,5 @@ def is_primal_ray(w: Work, s: Sizes) -> bool:
     Ax, norms = vector(w, at.AX, s.rows), vector(w, at.NORMS, s.rows)
     for a in range(s.rows):
         stray = max(stray, Ax[a] / norms[a])
-    return fall > 0.0 and stray <= _CERTAIN * fall
+    size = max(largest(vector(w, point + Z, s.n)), largest(vector(w, point + U, s.k * s.M)))
+    return fall > SIGNIFICANT * size and stray <= _CERTAIN * fall

@@ -45,7 +45,7 @@ _GAP = 1e-3  # tolerance of the relative gap, against that of the residuals
 ACCEPTED_MERIT = 1e-9  # of a stalled path, to be kept without a second try
 _FIRST_SHIFT, _SECOND_SHIFT = 0.03, 1.0  # smallest slack and multiplier at the two starts
 _PATIENCE = 8  # iterations without progress before a context is given up
-_FAR = 1e-6  # μ from which on a context is far from its solution
+_ROUNDING = 1e-12  # μ below which its fall says nothing
 _FAR_AWAY = 1e2  # size of variables from which a centre is not looked for
 _DIVERGING = 1e3  # size of variables or multipliers from which rays are looked for
 
@@ -173,10 +173,10 @@ def follow(
             copy_point(w, s, at.POINT, at.SLACK, at.EARLY, at.EARLY_SLACK)
             early = 0.0
         worst = max(residual, now.gap)
-        # Far from the solution a falling μ is progress, whatever the gap is relative to.
-        falling = now.mu < 0.9 * lowest and now.mu > _FAR
+        # A falling μ is progress, whatever the gap is relative to; it may take several steps.
+        falling = now.mu < 0.9 * lowest and now.mu > _ROUNDING
         waited = 0 if worst < 0.9 * best or falling else waited + 1
-        lowest = min(lowest, now.mu)
+        lowest = now.mu if falling else lowest
         if worst < best:
             best = worst
             copy_point(w, s, at.POINT, at.SLACK, at.BEST, at.BEST_SLACK)

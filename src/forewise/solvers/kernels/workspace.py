@@ -43,9 +43,11 @@ INVERSE_THETA, THETA, L, SCALE, BRIDGE_E, N_E = range(73, 79)
 H, KAPPA, COUPLING, X, Y, ROW, BRIDGE, N, PULL, SHARED, SCRATCH, FLOOR = range(79, 91)
 # Of the linking variables: curvature, entries in rows, factored block, and themselves.
 LINK_D, LINK_W, LINK_H, LINK_U = range(91, 95)
-N_SLOTS = 95
+# The largest coefficients of the equality rows, and the largest distance to a row's boundary.
+EQUAL_NORMS, EQUALS_NORMS, REACH = range(95, 98)
+N_SLOTS = 98
 # The structure of the batch, in `Work.layout`.
-OWN, LINKING, STARTS, COLUMNS, LEADS, SPAN_G, SPAN_P = range(95, 102)
+OWN, LINKING, STARTS, COLUMNS, LEADS, SPAN_G, SPAN_P = range(98, 105)
 
 _LINE = 8  # numbers in a line of the processor's cache; every slot begins with one
 
@@ -121,6 +123,7 @@ def _slot_starts(sizes: Sizes, n_entries: int, shared_T: bool) -> tuple[int, ...
         **dict.fromkeys((LINK_D, LINK_H), (links, links, M)),
         **{X: (links, n, M), Y: (links, n, M), ROW: (n, M), BRIDGE: (links, s, M), N: (s, s, M)},
         **{PULL: (s, n, M), SCRATCH: (M,), FLOOR: (1,)},
+        **{EQUAL_NORMS: (e,), EQUALS_NORMS: (s, M), REACH: (1,)},
     }
     lines = (math.ceil(math.prod(shapes[slot]) / _LINE) for slot in range(N_SLOTS))
     return tuple(accumulate((_LINE * count for count in lines), initial=0))

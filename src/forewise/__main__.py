@@ -1,0 +1,5 @@
+"""`python -m forewise` is `forewise`."""
+
+from forewise.cli import main
+
+main()

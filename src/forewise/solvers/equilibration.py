@@ -1,0 +1,164 @@
+"""Units of the variables: programs whose columns are of very different size, brought to one.
+
+Holdings around 1 and losses around 1e8 in one program: an error that is nothing beside the losses
+is everything beside the holdings, and neither a path nor a residual that is relative to the
+largest variable can see it. Such contexts are solved, and judged, in other units of the
+variables, and what was found is given in the user's.
+
+Rows need no scaling: all that is said of one is relative to its largest coefficient. So the units
+are those in which the coefficients of each row that links variables, and the roots of the
+quadratic costs' diagonals, are alike; a bound on a single variable says nothing of them. They are
+powers of two, so that a change of units rounds nothing.
+
+May import: problems, `solution`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from forewise.problems.program import ScenarioProgram
+from forewise.solvers.solution import Certificate, Solution
+
+_SPREAD = 16  # powers of two between the units from which on they are used
+_ROUNDS = 40  # of fitting rows and columns in turn
+_LARGE_COUNTS = 4.0  # times as much as a small one does an entry that is larger than the others
+_SMALLEST = 2.0**-50  # of a row's largest coefficient: below, an entry may be rounding noise
+
+# Which units multiply the trailing dimensions of a block: z's, u's, or none (rows).
+_UNITS = {
+    **{"q": "z", "P": "zz", "G": "-z", "E": "-z", "T": "-z", "F": "-z"},
+    **{"d": "u", "D": "uu", "W": "-u", "V": "-u"},
+}
+
+
+def solve_equilibrated(
+    program: ScenarioProgram, solve: Callable[[ScenarioProgram], Solution]
+) -> Solution:
+    """Solve a program, the contexts that need it in other units of their variables.
+
+    `solve` must treat every context alone: those that need no other units are solved as they
+    stand, whatever else is in the batch.
+    """
+    contexts, units = _units(program)
+    if not len(contexts):
+        return solve(program)
+    changed = _in_units(program.take(contexts.to(program.weights.device)), units, solve)
+    if len(contexts) == program.n_contexts:
+        return changed
+    kept = torch.ones(program.n_contexts, dtype=torch.bool)
+    kept[contexts] = False
+    rest = kept.nonzero().flatten()
+    as_it_stands = solve(program.take(rest.to(program.weights.device)))
+    return Solution.merged([as_it_stands, changed], [rest.tolist(), contexts.tolist()])
+
+
+def _in_units(
+    program: ScenarioProgram,
+    units: torch.Tensor,
+    solve: Callable[[ScenarioProgram], Solution],
+) -> Solution:
+    of_z, of_u = units[:, : program.n_decisions], units[:, program.n_decisions :].unsqueeze(1)
+
+    def scaled(name: str, block: torch.Tensor) -> torch.Tensor:
+        letters = _UNITS.get(name, "")
+        for place, letter in enumerate(letters):
+            if letter in "zu":
+                unit = of_z if letter == "z" else of_u
+                if letter == "z" and block.ndim - len(letters) == 2:
+                    unit = unit.unsqueeze(1)
+                after = len(letters) - 1 - place
+                before = len(letters) - 1 - after
+                block = block * unit.reshape(
+                    *unit.shape[:-1], *(1,) * before, unit.shape[-1], *(1,) * after
+                )
+        return block
+
+    found = solve(program.map(scaled))
+    certificates = {
+        i: _ray_in_units(proof, of_z[i : i + 1], of_u[i : i + 1])
+        for i, proof in found.certificates.items()
+    }
+    return replace(
+        found,
+        decision=found.decision * of_z,
+        recourse=found.recourse * of_u,
+        certificates=certificates,
+    )
+
+
+def _ray_in_units(proof: Certificate, of_z: torch.Tensor, of_u: torch.Tensor) -> Certificate:
+    if proof.decision_ray is None or proof.recourse_ray is None:
+        return proof
+    return replace(
+        proof, decision_ray=proof.decision_ray * of_z, recourse_ray=proof.recourse_ray * of_u
+    )
+
+
+def _units(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor]:
+    """The contexts that need other units, and those, ``(contexts, n_z + n_u)``."""
+    entries = _pattern(program)
+    top = entries.amax(-1, keepdim=True)
+    present = entries > _SMALLEST * top
+    least = torch.where(present, entries, torch.inf).amin(-1, keepdim=True)
+    wide = (top > 2.0**_SPREAD * least).flatten(1).any(1)
+    candidates = wide.expand(program.n_contexts).nonzero().flatten()
+    linking = present.sum(-1, keepdim=True) > 1
+    logs = torch.where(present & linking, entries.log2(), torch.nan)
+    logs = logs.expand(program.n_contexts, -1, -1)[candidates]
+    columns = _fit(logs) if len(candidates) else logs.new_zeros(0, logs.shape[-1])
+    exponents = columns.round()
+    changed = exponents.amax(1) - exponents.amin(1) >= _SPREAD
+    return candidates[changed], torch.exp2(exponents[changed]).to(program.weights)
+
+
+def _fit(logs: torch.Tensor) -> torch.Tensor:
+    """What to add to the columns so that the entries of each row are alike, ``(B, columns)``.
+
+    Rows and columns are fitted in turn. Absolute deviations count, and those of large entries
+    more: a small one may as well be missing.
+    """
+    there = ~logs.isnan()
+    logs = logs.nan_to_num(0.0)
+    rows, columns = logs.new_zeros(*logs.shape[:2], 1), logs.new_zeros(len(logs), 1, logs.shape[2])
+    for _ in range(_ROUNDS):
+        for dim in (2, 1):
+            off = logs + columns - rows
+            weight = there * torch.where(off > 0, _LARGE_COUNTS, 1.0) / (off.abs() + 1.0)
+            step = (weight * off).sum(dim, True) / weight.sum(dim, True).clamp_min(1e-9)
+            rows, columns = (rows + step, columns) if dim == 2 else (rows, columns - step)
+    return columns.squeeze(1)
+
+
+def _pattern(program: ScenarioProgram) -> torch.Tensor:
+    """Largest coefficients of all scenarios, ``(B | 1, rows, n_z + n_u)``."""
+    k = program.n_recourse
+    P, G, E = (block.detach().abs() for block in (program.P, program.G, program.E))
+    D, T, W, F, V = (_over_scenarios(getattr(program, name)) for name in "DTWFV")
+    # The diagonals bound a convex cost's other entries: |P_ij|² ≤ P_ii P_jj.
+    P, D = (block.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(1) for block in (P, D))
+    T = torch.nn.functional.pad(T, (0, 0, 0, W.shape[-2] - T.shape[-2]))
+    lead = max(block.shape[0] for block in (P, G, E, D, T, W, F, V))
+    rows = [
+        torch.cat([of_z.expand(lead, -1, -1), of_u.expand(lead, -1, -1)], dim=-1)
+        for of_z, of_u in (
+            (G, G.new_zeros(1, G.shape[1], k)),
+            (E, E.new_zeros(1, E.shape[1], k)),
+            (T, W),
+            (F, V),
+            (P, D),
+        )
+    ]
+    return torch.cat(rows, dim=1).cpu()
+
+
+def _over_scenarios(block: torch.Tensor) -> torch.Tensor:
+    """Largest absolute value over the scenarios, ``(B | 1, rows, columns)``."""
+    block = block.detach()
+    if not block.numel():
+        return block.new_zeros(block.shape[0], *block.shape[2:])
+    low, high = torch.aminmax(block, dim=1)
+    return torch.maximum(high, -low)

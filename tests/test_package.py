@@ -1,0 +1,47 @@
+"""What `import forewise` gives to a program, a type checker and a reader of its metadata."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import forewise as fw
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+
+
+def test_it_is_typed_as_its_metadata_say():
+    assert "Typing :: Typed" in PROJECT["classifiers"]
+    assert (files("forewise") / "py.typed").is_file()
+
+
+def test_there_is_one_version():
+    assert fw.__version__ == PROJECT["version"]
+
+
+def test_modules_on_demand_are_imported_when_asked_for():
+    script = """
+import sys
+import forewise as fw
+assert "matplotlib" not in sys.modules
+assert {"testing", "plots", "report", "experiments", "distributed"} <= set(dir(fw))
+fw.testing.check_problem, fw.plots, fw.report, fw.experiments, fw.distributed
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_names_that_do_not_exist_are_told():
+    with pytest.raises(AttributeError, match="nothing"):
+        fw.nothing  # noqa: B018
+
+
+def test_all_that_is_exported_exists():
+    assert not [name for name in fw.__all__ if not hasattr(fw, name)]
