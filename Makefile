@@ -26,16 +26,16 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
-	$(BIN)/forewise bench solver
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e "lab[bench]"
+	$(BIN)/forewise-lab bench solver
 
 # Compiled kernels do not notice changes in the files they call.
 kernels:
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e lab
 	@touch $(READY)
 
 clean:

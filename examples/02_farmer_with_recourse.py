@@ -51,8 +51,10 @@ def main(folder: Path = Path()) -> dict[str, float]:
         print(f"{name:>21}: {sown} acres; profit {profit.mean():9,.0f} on average")
     figures = {
         "profit": -plans["for the mean profit"].objective.item(),
-        "value of the stochastic solution": fw.value_of_stochastic_solution(farm, scenarios).item(),
-        "value of perfect information": fw.expected_value_of_perfect_information(
+        "value of the stochastic solution": fw.metrics.value_of_stochastic_solution(
+            farm, scenarios
+        ).item(),
+        "value of perfect information": fw.metrics.expected_value_of_perfect_information(
             farm, scenarios
         ).item(),
     }

@@ -53,8 +53,8 @@ def regrets(seed: int, n_scenarios: int, n_rows: int = 3000, epochs: int = 60) -
     X_new, room_new = contexts(400, 1000 + seed)
     truth = fw.Scenarios(demands(X_new, 2000 + seed, 256))
     long, short = (
-        fw.Training(count, batch_size=size, learning_rate=rate, schedule=fw.CosineSchedule(),
-                    progress=False)
+        fw.Training(count, batch_size=size, learning_rate=rate, progress=False,
+                    schedule=fw.predictors.CosineSchedule())
         for count, size, rate in ((epochs, 64, 2e-3), (max(1, epochs // 10), 128, 5e-4))
     )  # fmt: skip
     settings = {"hidden_sizes": (64, 64), "n_scenarios": 4, "kl_weight": 1e-3, "random_state": seed}
@@ -68,7 +68,7 @@ def regrets(seed: int, n_scenarios: int, n_rows: int = 3000, epochs: int = 60) -
     found = []
     for learner in learners:
         decided = learner.fit(X, y, given=room).decide(X_new, n_scenarios, given=room_new)
-        found.append(fw.expected_regret(problem().bound(room_new), decided, truth))
+        found.append(fw.metrics.expected_regret(problem().bound(room_new), decided, truth))
     return np.array(found)
 
 
@@ -79,7 +79,7 @@ def main(
     found = {}
     for count in counts:
         found[count] = np.array([regrets(seed, count, **sizes) for seed in range(n_seeds)])
-        gain = fw.bootstrap_difference(found[count][:, 1], found[count][:, 0])
+        gain = fw.metrics.bootstrap_difference(found[count][:, 1], found[count][:, 0])
         means = ", ".join(f"{n} {m:.3f}" for n, m in zip(NAMES, found[count].mean(0), strict=True))
         print(f"{count:>3} scenarios: {means}; combined - decoupled {gain.estimate:.3f} "
               f"[{gain.lower:.3f}, {gain.upper:.3f}]", flush=True)  # fmt: skip

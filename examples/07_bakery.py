@@ -14,7 +14,8 @@ import pandas as pd
 from matplotlib.dates import ConciseDateFormatter
 
 import forewise as fw
-from forewise.datasets import bakery, bakery_contexts, bakery_newsvendor
+from forewise.datasets import bakery, bakery_contexts
+from forewise_lab.datasets import bakery_newsvendor
 
 STORES = [2, 17, 21]
 LEVEL = 0.75  # three days in four should have enough
@@ -82,7 +83,7 @@ def main(
             learner, contexts, demand, dates,
             min_train_days=days, max_train_days=730, validation_days=42, n_scenarios=128,
         )  # fmt: skip
-    compared = fw.compare_rolling(judged, "SAA of the series")
+    compared = fw.metrics.compare_rolling(judged, "SAA of the series")
     print(f"mean cost of a decision at service level {LEVEL}, and against plain SAA:")
     for name, row in compared.iterrows():
         low, high = (f"{100 * row[f'relative_{end}']:+.1f}" for end in ("lower", "upper"))

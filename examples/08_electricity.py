@@ -16,8 +16,9 @@ from matplotlib.dates import ConciseDateFormatter
 from sklearn.base import clone
 
 import forewise as fw
-from forewise.datasets import Victoria, day_ahead_problem, victoria, victoria_contexts
+from forewise.datasets import Victoria, victoria, victoria_contexts
 from forewise.policy import ScenarioPolicy
+from forewise_lab.datasets import day_ahead_problem
 
 TRAINING = fw.Training(epochs=120, batch_size=32)
 
@@ -95,7 +96,7 @@ def main(
         )
         for name, predictor in predictors.items()
     }
-    compared = fw.compare_rolling(judged, "SAA")
+    compared = fw.metrics.compare_rolling(judged, "SAA")
     print("mean cost of a day's imbalance, and against SAA:")
     for name, row in compared.iterrows():
         low, high = (f"{100 * row[f'relative_{end}']:+.1f}" for end in ("lower", "upper"))

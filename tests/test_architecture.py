@@ -12,9 +12,9 @@ import forewise
 ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
-    *("exceptions", "storage", "display", "arguments", "given", "tables", "scenarios", "problems"),
-    *("solvers", "predictors", "policy", "learners", "features", "datasets", "metrics", "rolling"),
-    *("distributed", "experiments", "plots", "report", "testing", "bench", "demo", "cli"),
+    *("exceptions", "storage", "display", "validation", "scenarios", "problems", "solvers"),
+    *("predictors", "policy", "learners", "features", "datasets", "evaluation", "distributed"),
+    *("plots", "testing", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}
@@ -22,7 +22,7 @@ STRANGERS = {
     "predictors": {"problems", "solvers"},
     "features": BELOW_FEATURES,
     "datasets": {"solvers", "predictors", "policy", "learners"},
-    "metrics": {"predictors", "policy", "learners", "features", "datasets"},
+    "evaluation": {"predictors", "features", "datasets"},
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
@@ -53,7 +53,7 @@ def test_imports_point_to_the_left(path):
     allowed = set(LAYERS[: LAYERS.index(layer) + 1]) if layer in LAYERS else set(LAYERS)
     # Public names may be imported from the package itself by what stands above all of them.
     strangers = imported_layers(path) - allowed
-    if layer in ("bench", "demo", "cli"):
+    if layer in ("demo", "cli"):
         strangers = {name for name in strangers if name in LAYERS}
     assert not strangers, f"{path.name} in {layer} imports {sorted(strangers)}"
 

@@ -14,7 +14,7 @@ import forewise
 from forewise import cli, demo
 from forewise.cli import experiments
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise.experiments import RunSummary
+from forewise_lab.experiments import RunSummary
 
 
 def test_help_lists_the_commands():
@@ -29,7 +29,7 @@ def test_the_demo_shows_three_optimal_problems():
     demo.run_solving_demo(console)
     shown = console.export_text()
     assert shown.count("128 optimal") == 3
-    for solver in ("WeightedQuantile", "DualSearch", "InteriorPoint"):
+    for solver in ("WeightedQuantileSolver", "DualSearchSolver", "InteriorPointSolver"):
         assert solver in shown
 
 
@@ -172,7 +172,7 @@ def test_wrong_arguments_are_told_and_nothing_is_made(arguments, tmp_path, monke
 @pytest.mark.parametrize("which", ["solver", "cvxpy"])
 def test_a_quick_bench_leaves_published_figures_alone(which, monkeypatch):
     told = []
-    module = sys.modules["forewise.cli.bench"]  # `cli.bench` is the group of commands
+    module = sys.modules["forewise_lab.cli.bench"]  # `cli.bench` is the group of commands
     monkeypatch.setattr(module, f"run_{which}_bench", lambda *a, **_: told.append(a[0]))
     for options in ([], ["--quick"], ["--quick", "--output", "mine"]):
         assert CliRunner().invoke(cli.app, ["bench", which, *options]).exit_code == 0

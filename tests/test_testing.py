@@ -28,7 +28,7 @@ PROBLEMS = [
     (fw.Portfolio([0.3, 0.2], 1.0), RETURNS),
     (fw.Portfolio([0.3, 0.2], 0.2, budget=1.0, upper=0.8), RETURNS),
 ]
-SOLVERS = [fw.AutoSolver(), fw.InteriorPoint(), fw.ReferenceSolver()]
+SOLVERS = [fw.AutoSolver(), fw.InteriorPointSolver(), fw.ReferenceSolver()]
 
 
 def name(value):
@@ -48,7 +48,10 @@ def test_every_solver_conforms(solver, problem, outcome):
 
 @pytest.mark.parametrize(
     ("solver", "problem"),
-    [(fw.WeightedQuantile(), PROBLEMS[0][0]), (fw.DualSearch(), PROBLEMS[2][0])],
+    [
+        (fw.solvers.WeightedQuantileSolver(), PROBLEMS[0][0]),
+        (fw.solvers.DualSearchSolver(), PROBLEMS[2][0]),
+    ],
     ids=name,
 )
 def test_closed_forms_conform(solver, problem):
@@ -118,7 +121,9 @@ class Elsewhere(fw.ReferenceSolver):
         ),
         (
             lambda: check_solver(
-                fw.DualSearch(), PROBLEMS[0][0], fw.Scenarios(DEMAND.reshape(4, 10, 2))
+                fw.solvers.DualSearchSolver(),
+                PROBLEMS[0][0],
+                fw.Scenarios(DEMAND.reshape(4, 10, 2)),
             ),
             "refuses this problem",
         ),

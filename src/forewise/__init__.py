@@ -1,233 +1,132 @@
-"""forewise turns data into decisions that are ready for what the data cannot tell."""
+"""Contextual stochastic optimisation with learned distributions.
+
+Learn a distribution of the outcome given the context, draw scenarios, and solve one stochastic
+program per context. These are the names for everyday use; the rest is in namespaces such as
+`forewise.metrics`, `forewise.solvers` and `forewise.features`.
+"""
+
+from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-from forewise import datasets, features
-from forewise.exceptions import (
-    ExtrapolationWarning,
-    ForewiseError,
-    InfeasibleDecisionError,
-    InputTypeError,
-    InvalidInputError,
-    MissingDataError,
-    MissingDependencyError,
-    ModelError,
-    SolveError,
-    StorageError,
-    UnfittedError,
-    UnsupportedProblemError,
-)
-from forewise.learners import (
-    CombinedLearner,
-    DecoupledLearner,
-    DirectLearner,
-    Learner,
-    RegretMonitor,
-)
-from forewise.metrics import (
-    block_bootstrap,
-    block_bootstrap_difference,
-    bootstrap_difference,
-    calibration_curve,
-    crps,
-    energy_score,
-    expected_regret,
-    expected_value_of_perfect_information,
-    fair_regret,
-    interval_coverage,
-    optimality_gap,
-    oracle_decision,
-    regret,
-    relative_regret,
-    value_of_stochastic_solution,
-)
-from forewise.policy import DirectPolicy, Policy, ScenarioPolicy, load_policy
-from forewise.predictors import (
-    BayesianPredictor,
-    BoostingPredictor,
-    Caution,
-    CosineSchedule,
-    EmpiricalPredictor,
-    Encoding,
-    EnsemblePredictor,
-    ExponentialSchedule,
-    ForestPredictor,
-    GaussianPredictor,
-    GaussianProcessPredictor,
-    GroupedPredictor,
-    MixturePredictor,
-    NeighborPredictor,
-    NetworkPredictor,
-    PeriodicEncoding,
-    PointPredictor,
-    Predictor,
-    QuantileBoostingPredictor,
-    ResidualPredictor,
-    Schedule,
-    Training,
-)
-from forewise.problems import (
-    CertaintyEquivalent,
-    CVaR,
-    CvxpyProblem,
-    Expectation,
-    Given,
-    MeanCVaR,
-    Newsvendor,
-    Portfolio,
-    Problem,
-    QuadraticNewsvendor,
-    Risk,
-    RiskAverseProblem,
-    ScenarioProgram,
-    WorstCase,
-    certainty_equivalent,
-    chance,
-)
-from forewise.rolling import compare_rolling, evaluate_rolling, rolling_folds
-from forewise.scenarios import Scenarios
-from forewise.solvers import (
-    AutoSolver,
-    Certificate,
-    ConicSolver,
-    Duals,
-    DualSearch,
-    IntegerSolver,
-    InteriorPoint,
-    ProgramSolver,
-    ReferenceSolver,
-    RidgeSolver,
-    RiskSolver,
-    Solution,
-    Solver,
-    Status,
-    WeightedQuantile,
-    solve,
-    solve_program,
-)
-
-if TYPE_CHECKING:
-    from forewise import distributed as distributed
-    from forewise import experiments as experiments
-    from forewise import plots as plots
-    from forewise import report as report
-    from forewise import testing as testing
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AutoSolver",
-    "BayesianPredictor",
-    "BoostingPredictor",
-    "CVaR",
-    "Caution",
-    "CertaintyEquivalent",
-    "Certificate",
-    "CombinedLearner",
-    "ConicSolver",
-    "CosineSchedule",
-    "CvxpyProblem",
-    "DecoupledLearner",
-    "DirectLearner",
-    "DirectPolicy",
-    "DualSearch",
-    "Duals",
-    "EmpiricalPredictor",
-    "Encoding",
-    "EnsemblePredictor",
-    "Expectation",
-    "ExponentialSchedule",
-    "ExtrapolationWarning",
-    "ForestPredictor",
-    "ForewiseError",
-    "GaussianPredictor",
-    "GaussianProcessPredictor",
-    "Given",
-    "GroupedPredictor",
-    "InfeasibleDecisionError",
-    "InputTypeError",
-    "IntegerSolver",
-    "InteriorPoint",
-    "InvalidInputError",
-    "Learner",
-    "MeanCVaR",
-    "MissingDataError",
-    "MissingDependencyError",
-    "MixturePredictor",
-    "ModelError",
-    "NeighborPredictor",
-    "NetworkPredictor",
-    "Newsvendor",
-    "PeriodicEncoding",
-    "PointPredictor",
-    "Policy",
-    "Portfolio",
-    "Predictor",
-    "Problem",
-    "ProgramSolver",
-    "QuadraticNewsvendor",
-    "QuantileBoostingPredictor",
-    "ReferenceSolver",
-    "RegretMonitor",
-    "ResidualPredictor",
-    "RidgeSolver",
-    "Risk",
-    "RiskAverseProblem",
-    "RiskSolver",
-    "ScenarioPolicy",
-    "ScenarioProgram",
-    "Scenarios",
-    "Schedule",
-    "Solution",
-    "SolveError",
-    "Solver",
-    "Status",
-    "StorageError",
-    "Training",
-    "UnfittedError",
-    "UnsupportedProblemError",
-    "WeightedQuantile",
-    "WorstCase",
-    "block_bootstrap",
-    "block_bootstrap_difference",
-    "bootstrap_difference",
-    "calibration_curve",
-    "certainty_equivalent",
-    "chance",
-    "compare_rolling",
-    "crps",
-    "datasets",
-    "energy_score",
-    "evaluate_rolling",
-    "expected_regret",
-    "expected_value_of_perfect_information",
-    "fair_regret",
-    "features",
-    "interval_coverage",
-    "load_policy",
-    "optimality_gap",
-    "oracle_decision",
-    "regret",
-    "relative_regret",
-    "rolling_folds",
-    "solve",
-    "solve_program",
-    "value_of_stochastic_solution",
-]
+# Where each name comes from. A module is imported when one of its names is first asked for, so
+# that nothing is paid for before it is needed.
+_HOMES = {
+    "forewise.exceptions": "ForewiseError InvalidInputError MissingDataError SolveError",
+    "forewise.scenarios": "Scenarios",
+    "forewise.validation.given": "Given",
+    "forewise.problems": (
+        "CVaR CvxpyProblem Expectation MeanCVaR Newsvendor Portfolio Problem QuadraticNewsvendor "
+        "ScenarioProgram WorstCase chance"
+    ),
+    "forewise.solvers": (
+        "AutoSolver InteriorPointSolver ReferenceSolver Solution Solver Status solve solve_program"
+    ),
+    "forewise.predictors": (
+        "BayesianPredictor BoostingPredictor EmpiricalPredictor EnsemblePredictor ForestPredictor "
+        "GaussianPredictor GaussianProcessPredictor GroupedPredictor MixturePredictor "
+        "NeighborPredictor PointPredictor Predictor QuantileBoostingPredictor ResidualPredictor "
+        "Training"
+    ),
+    "forewise.learners": "CombinedLearner DecoupledLearner DirectLearner Learner",
+    "forewise.policy": "Policy load_policy",
+    "forewise.evaluation": "evaluate_rolling fair_regret regret",
+}
+_NAMESPACES = {
+    "datasets": "forewise.datasets",
+    "distributed": "forewise.distributed",
+    "exceptions": "forewise.exceptions",
+    "features": "forewise.features",
+    "learners": "forewise.learners",
+    "metrics": "forewise.evaluation",
+    "plots": "forewise.plots",
+    "policy": "forewise.policy",
+    "predictors": "forewise.predictors",
+    "problems": "forewise.problems",
+    "solvers": "forewise.solvers",
+    "testing": "forewise.testing",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-#: Imported when they are first asked for: most programs need none of them, and pictures and pages
-#: bring matplotlib along.
-_ON_DEMAND = frozenset({"distributed", "experiments", "plots", "report", "testing"})
+__all__ = [*_HOME_OF, *_NAMESPACES]
 
-if not TYPE_CHECKING:  # a checker knows the names above, and shall find misspelt ones
+if TYPE_CHECKING:
+    from forewise import datasets as datasets
+    from forewise import distributed as distributed
+    from forewise import evaluation as metrics  # noqa: F401
+    from forewise import exceptions as exceptions
+    from forewise import features as features
+    from forewise import learners as learners
+    from forewise import plots as plots
+    from forewise import policy as policy
+    from forewise import predictors as predictors
+    from forewise import problems as problems
+    from forewise import solvers as solvers
+    from forewise import testing as testing
+    from forewise.evaluation import evaluate_rolling as evaluate_rolling
+    from forewise.evaluation import fair_regret as fair_regret
+    from forewise.evaluation import regret as regret
+    from forewise.exceptions import ForewiseError as ForewiseError
+    from forewise.exceptions import InvalidInputError as InvalidInputError
+    from forewise.exceptions import MissingDataError as MissingDataError
+    from forewise.exceptions import SolveError as SolveError
+    from forewise.learners import CombinedLearner as CombinedLearner
+    from forewise.learners import DecoupledLearner as DecoupledLearner
+    from forewise.learners import DirectLearner as DirectLearner
+    from forewise.learners import Learner as Learner
+    from forewise.policy import Policy as Policy
+    from forewise.policy import load_policy as load_policy
+    from forewise.predictors import BayesianPredictor as BayesianPredictor
+    from forewise.predictors import BoostingPredictor as BoostingPredictor
+    from forewise.predictors import EmpiricalPredictor as EmpiricalPredictor
+    from forewise.predictors import EnsemblePredictor as EnsemblePredictor
+    from forewise.predictors import ForestPredictor as ForestPredictor
+    from forewise.predictors import GaussianPredictor as GaussianPredictor
+    from forewise.predictors import GaussianProcessPredictor as GaussianProcessPredictor
+    from forewise.predictors import GroupedPredictor as GroupedPredictor
+    from forewise.predictors import MixturePredictor as MixturePredictor
+    from forewise.predictors import NeighborPredictor as NeighborPredictor
+    from forewise.predictors import PointPredictor as PointPredictor
+    from forewise.predictors import Predictor as Predictor
+    from forewise.predictors import QuantileBoostingPredictor as QuantileBoostingPredictor
+    from forewise.predictors import ResidualPredictor as ResidualPredictor
+    from forewise.predictors import Training as Training
+    from forewise.problems import CVaR as CVaR
+    from forewise.problems import CvxpyProblem as CvxpyProblem
+    from forewise.problems import Expectation as Expectation
+    from forewise.problems import MeanCVaR as MeanCVaR
+    from forewise.problems import Newsvendor as Newsvendor
+    from forewise.problems import Portfolio as Portfolio
+    from forewise.problems import Problem as Problem
+    from forewise.problems import QuadraticNewsvendor as QuadraticNewsvendor
+    from forewise.problems import ScenarioProgram as ScenarioProgram
+    from forewise.problems import WorstCase as WorstCase
+    from forewise.problems import chance as chance
+    from forewise.scenarios import Scenarios as Scenarios
+    from forewise.solvers import AutoSolver as AutoSolver
+    from forewise.solvers import InteriorPointSolver as InteriorPointSolver
+    from forewise.solvers import ReferenceSolver as ReferenceSolver
+    from forewise.solvers import Solution as Solution
+    from forewise.solvers import Solver as Solver
+    from forewise.solvers import Status as Status
+    from forewise.solvers import solve as solve
+    from forewise.solvers import solve_program as solve_program
+    from forewise.validation.given import Given as Given
 
-    def __getattr__(name: str) -> ModuleType:
-        if name in _ON_DEMAND:
-            return import_module(f"forewise.{name}")
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMESPACES:
+        value: Any = import_module(_NAMESPACES[name])
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
         raise AttributeError(f"module 'forewise' has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+    return sorted({*globals(), *__all__})

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import WORKING_DTYPE, as_finite, as_tensor
 from forewise.display import ROWS, counted, html_table
 from forewise.exceptions import InvalidInputError
+from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_tensor
 
 
 @dataclass(frozen=True, eq=False)

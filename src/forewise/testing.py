@@ -102,8 +102,10 @@ def check_solver(solver: Solver, problem: Problem, scenarios: Scenarios) -> None
     """
     try:
         solution = solve(problem, scenarios, solver)
-    except UnsupportedProblemError as refusal:
-        raise AssertionError(f"the solver refuses this problem: {refusal}") from refusal
+    except UnsupportedProblemError as unsupported_reason:
+        raise AssertionError(
+            f"the solver refuses this problem: {unsupported_reason}"
+        ) from unsupported_reason
     reference = solve(problem, scenarios, ReferenceSolver()).objective
     scale = reference.abs().clamp_min(1e-3)
     _require(

@@ -17,12 +17,12 @@ from forewise.datasets import (
     CorruptDataError,
     Source,
     available,
-    fetch,
     fetching,
     files,
     locate,
 )
 from forewise.exceptions import MissingDataError
+from forewise_lab.datasets import fetch
 
 CONTENT = {"one.csv": b"a,b\n1,2\n", "two.csv": b"c\n3\n"}
 

@@ -10,7 +10,14 @@ from scipy.special import erfc
 from scipy.stats import kstest, norm
 
 import forewise as fw
-from forewise.datasets import Dataset, mean_wave, nv1, nv2, nvqp, pop
+from forewise.datasets import (
+    Dataset,
+    mean_wave,
+    nv1,
+    nv2,
+    nvqp,
+    pop,
+)
 
 GENERATORS = {"nv1": nv1, "nv2": nv2, "nvqp": nvqp, "pop": pop}
 

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forewise.datasets import CorruptDataError, Victoria, locate, victoria, victoria_contexts
+from forewise.datasets import (
+    CorruptDataError,
+    Victoria,
+    locate,
+    victoria,
+    victoria_contexts,
+)
 from forewise.datasets.electricity import HALF_HOURS
 from forewise.exceptions import MissingDataError
 from forewise.testing import check_no_future

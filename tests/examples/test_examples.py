@@ -112,7 +112,7 @@ def test_the_staff(tmp_path):
 def test_combined_learning_wins_with_few_scenarios(tmp_path):
     """A C-BNN on a CvxpyProblem with recourse and given, against its decoupled twin."""
     found = loaded("06_combined_with_few_scenarios").main(tmp_path, counts=(4,), n_seeds=5)
-    gain = fw.bootstrap_difference(found[4][:, 1], found[4][:, 0])
+    gain = fw.metrics.bootstrap_difference(found[4][:, 1], found[4][:, 0])
     assert gain.upper < 0
     assert (tmp_path / "06_combined_with_few_scenarios.png").stat().st_size > 10_000
 

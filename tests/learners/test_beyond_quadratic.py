@@ -67,7 +67,7 @@ def test_learn_decide_score_and_store(learner, tmp_path):
 )
 def test_whole_numbers_are_not_learned_through(learner):
     with pytest.raises(
-        fw.UnsupportedProblemError,
+        fw.exceptions.UnsupportedProblemError,
         match=r"whole numbers, .* no gradient: use a DecoupledLearner; or .* relaxation",
     ):
         learner.fit(*table())

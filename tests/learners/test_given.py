@@ -104,7 +104,9 @@ def test_checkpoints_know_the_problem_and_what_was_given(k, tmp_path, monkeypatc
             fit(BUDGET)
     other = BUDGET.copy()
     other[N // 2] = np.nextafter(other[N // 2], 0)
-    with pytest.raises(fw.StorageError, match=r"differs in the problem or what is given:"):
+    with pytest.raises(
+        fw.exceptions.StorageError, match=r"differs in the problem or what is given:"
+    ):
         fit(other)
     assert len(fit(BUDGET).history_) == 3
 

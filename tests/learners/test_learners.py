@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import forewise as fw
-from forewise.predictors.training import validation_generator
+from forewise.predictors.networks.training import validation_generator
 from forewise.testing import check_learner
 
 BRIEF = fw.Training(epochs=2, batch_size=32)
@@ -104,7 +104,7 @@ def test_history_shows_both_losses_and_the_regret():
         record = learner.fit(X, y).history_[-1]
         assert {"epoch", "loss", "validation", "regret"} <= set(record)
         assert record["regret"] >= 0
-    decoupled = fw.DecoupledLearner(NEWSVENDOR, bayesian(), monitor=fw.RegretMonitor())
+    decoupled = fw.DecoupledLearner(NEWSVENDOR, bayesian(), monitor=fw.learners.RegretMonitor())
     history = decoupled.fit(X, y).history_
     assert "validation" in history[0]
     assert history[-1]["regret"] >= 0
@@ -126,7 +126,7 @@ def warmed(pretraining, training):
         fw.DecoupledLearner(
             NEWSVENDOR,
             fw.BayesianPredictor(**network, training=pretraining),
-            monitor=fw.RegretMonitor(),
+            monitor=fw.learners.RegretMonitor(),
         ),
     )
 
@@ -211,7 +211,7 @@ def test_bad_contexts_when_deciding():
         learner.decide(frame.assign(rain=[np.nan, *frame["rain"][1:]]))
     with pytest.raises(fw.InvalidInputError, match="n_scenarios must be a whole number"):
         learner.decide(frame, n_scenarios=0)
-    with pytest.raises(fw.UnfittedError, match="call fit"):
+    with pytest.raises(fw.exceptions.UnfittedError, match="call fit"):
         fw.DecoupledLearner(NEWSVENDOR).decide(frame)
 
 
@@ -228,7 +228,7 @@ def test_grid_search_works():
 class TestCertainty:
     def test_balanced_newsvendor_needs_the_median_alone(self):
         problem = fw.Newsvendor(2.0, 2.0)
-        equivalent = fw.certainty_equivalent(problem)
+        equivalent = fw.problems.certainty_equivalent(problem)
         assert equivalent.statistic == "median"
         X, y = table(n_outcomes=1)
         learner = fw.DecoupledLearner(problem, fw.EmpiricalPredictor())
@@ -239,11 +239,11 @@ class TestCertainty:
 
     def test_costs_without_outcome(self):
         problem = fw.QuadraticNewsvendor([1.0, 1.0], [-1.0, 0.0], 0.0, 0.0, 0.0, 0.0)
-        assert fw.certainty_equivalent(problem).statistic == "mean"
+        assert fw.problems.certainty_equivalent(problem).statistic == "mean"
 
     @pytest.mark.parametrize("problem", [NEWSVENDOR, BUDGETED, PORTFOLIO], ids=type)
     def test_others_need_the_distribution(self, problem):
-        assert fw.certainty_equivalent(problem) is None
+        assert fw.problems.certainty_equivalent(problem) is None
 
 
 def test_direct_decisions_are_feasible():

@@ -18,7 +18,7 @@ EPOCHS = 6
 class Refusing(fw.Solver):
     """Cannot be asked anything."""
 
-    def refusal(self, problem):
+    def unsupported_reason(self, problem):
         raise AssertionError("the solver was asked")
 
     def solve(self, problem, scenarios):
@@ -66,7 +66,7 @@ def test_a_decoupled_fit_does_not_look_at_the_problem():
 
 
 def test_watching_changes_nothing_but_the_history():
-    watched = decoupled(fw.RegretMonitor(n_scenarios=8, n_looks=3)).fit(*rows())
+    watched = decoupled(fw.learners.RegretMonitor(n_scenarios=8, n_looks=3)).fit(*rows())
     plain = decoupled().fit(*rows())
     assert all((weights(watched)[name] == weights(plain)[name]).all() for name in weights(plain))
     looked = [record["epoch"] for record in watched.history_ if "regret" in record]
@@ -79,7 +79,7 @@ def test_watching_changes_nothing_but_the_history():
 
 def test_a_monitor_that_fails_does_not_end_the_training():
     with pytest.warns(UserWarning, match="RegretMonitor") as told:
-        fitted = decoupled(fw.RegretMonitor(), solver=Refusing()).fit(*rows())
+        fitted = decoupled(fw.learners.RegretMonitor(), solver=Refusing()).fit(*rows())
     assert len(told) == 1
     assert len(fitted.history_) == EPOCHS
     assert all(math.isnan(record["regret"]) for record in fitted.history_)
@@ -88,7 +88,7 @@ def test_a_monitor_that_fails_does_not_end_the_training():
 @pytest.mark.parametrize("settings", [{"n_scenarios": 0}, {"n_looks": 0}, {"n_looks": 1.5}])
 def test_bad_settings(settings):
     with pytest.raises(fw.InvalidInputError, match=next(iter(settings))):
-        fw.RegretMonitor(**settings)
+        fw.learners.RegretMonitor(**settings)
 
 
 def test_what_is_no_monitor_is_refused():
@@ -104,12 +104,12 @@ def test_a_monitor_has_no_part_in_what_a_checkpoint_is_of(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         interrupting(patch, after=2)
         with pytest.raises(KeyboardInterrupt):
-            go(fw.RegretMonitor())
+            go(fw.learners.RegretMonitor())
     assert len(go(None).history_) == EPOCHS
 
 
 OTHERS = {
-    "the solver": {"solver": fw.InteriorPoint(smoothing=1e-2)},
+    "the solver": {"solver": fw.InteriorPointSolver(smoothing=1e-2)},
     "n_scenarios": {"n_scenarios": 5},
     "n_scenarios_deciding": {"n_scenarios_deciding": 16},
     "the problem or what is given": {"problem": fw.Newsvendor(1.0, np.nextafter(9.0, 10.0))},
@@ -119,7 +119,11 @@ OTHERS = {
 @pytest.mark.parametrize("part", OTHERS)
 def test_a_combined_fit_resumes_with_the_same_solver_and_problem_only(tmp_path, monkeypatch, part):
     def go(folder, **changes):
-        arguments = {"problem": PROBLEM, "solver": fw.InteriorPoint(), "n_scenarios": 4} | changes
+        arguments = {
+            "problem": PROBLEM,
+            "solver": fw.InteriorPointSolver(),
+            "n_scenarios": 4,
+        } | changes
         learner = fw.CombinedLearner(predictor=network(checkpoint=folder, epochs=3), **arguments)
         return learner.fit(*rows())
 
@@ -128,7 +132,7 @@ def test_a_combined_fit_resumes_with_the_same_solver_and_problem_only(tmp_path, 
         interrupting(patch, after=1)
         with pytest.raises(KeyboardInterrupt):
             go(folder)
-    with pytest.raises(fw.StorageError, match=f"differs in {part}:"):
+    with pytest.raises(fw.exceptions.StorageError, match=f"differs in {part}:"):
         go(folder, **OTHERS[part])
     resumed, undisturbed = go(folder), go(None)
     assert resumed.history_ == undisturbed.history_

@@ -59,9 +59,9 @@ def test_a_stored_policy_keeps_its_risk(tmp_path):
 
 def test_what_cannot_be_learned_says_what_can():
     worst = fw.Newsvendor(2.0, 1.0).with_risk(fw.WorstCase())
-    with pytest.raises(fw.UnsupportedProblemError, match=r"train with CVaR\(0.95\)"):
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match=r"train with CVaR\(0.95\)"):
         fw.CombinedLearner(worst, gaussian()).fit(X, Y)
     averse = fw.Newsvendor(2.0, 1.0).with_risk(fw.CVaR(0.8))
-    with pytest.raises(fw.UnsupportedProblemError, match="has no distribution"):
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match="has no distribution"):
         fw.DirectLearner(averse).fit(X, Y)
     assert fw.DecoupledLearner(worst, gaussian(2)).fit(X, Y).decide(X[:3]).shape == (3, 1)

@@ -30,7 +30,9 @@ NETWORKS = {
 }
 QUIET = {
     "held": learner(fw.BayesianPredictor(extrapolate=False, training=FEW)),
-    "cautious": learner(fw.BayesianPredictor(caution=fw.Caution(), training=FEW)),
+    "cautious": learner(
+        fw.BayesianPredictor(off_support=fw.predictors.OffSupportFallback(), training=FEW)
+    ),
     "forest": learner(fw.ForestPredictor()),
     "neighbours": learner(fw.NeighborPredictor()),
 }
@@ -39,11 +41,11 @@ QUIET = {
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_says_how_many_rows_it_has_seen_nothing_like(name, tmp_path):
     fitted = NETWORKS[name].fit(X, y)
-    with pytest.warns(fw.ExtrapolationWarning, match=r"2 of 60 .* rows 3, 7") as told:
+    with pytest.warns(fw.exceptions.ExtrapolationWarning, match=r"2 of 60 .* rows 3, 7") as told:
         decided = fitted.decide(far)
     assert len(told) == 1
     fitted.policy_.save(tmp_path / "policy")
-    with pytest.warns(fw.ExtrapolationWarning, match="2 of 60"):
+    with pytest.warns(fw.exceptions.ExtrapolationWarning, match="2 of 60"):
         again = fw.load_policy(tmp_path / "policy").decide(far)
     assert np.array_equal(decided, again)
 

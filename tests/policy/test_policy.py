@@ -22,12 +22,18 @@ BUDGETED = fw.QuadraticNewsvendor(
 PREDICTORS = [
     fw.BayesianPredictor((8,), training=BRIEF, random_state=np.random.RandomState(0)),
     fw.MixturePredictor(2, (8,), training=BRIEF, random_state=0),
-    fw.PointPredictor((8,), training=fw.Training(epochs=2, schedule=fw.ExponentialSchedule())),
+    fw.PointPredictor(
+        (8,), training=fw.Training(epochs=2, schedule=fw.predictors.ExponentialSchedule())
+    ),
     fw.GaussianPredictor((8,), n_factors=1, training=BRIEF, random_state=0),
     fw.EnsemblePredictor(fw.PointPredictor((8,), training=BRIEF), 3, random_state=0),
     fw.EnsemblePredictor(
         fw.BayesianPredictor(
-            (8,), 2, encoding=fw.PeriodicEncoding(2), caution=fw.Caution(0.5, 1.1), training=BRIEF
+            (8,),
+            2,
+            encoding=fw.predictors.FourierFeatures(2),
+            off_support=fw.predictors.OffSupportFallback(0.5, 1.1),
+            training=BRIEF,
         ),
         2,
         random_state=0,
@@ -126,15 +132,15 @@ def test_a_stored_policy_decides_the_same(tmp_path, predictor):
 @pytest.mark.parametrize(
     ("problem", "solver"),
     [
-        (fw.Newsvendor([1.0, 2.0], 9.0), fw.WeightedQuantile()),
-        (fw.Portfolio([1.0, 2.0], 1.0, budget=1.0), fw.InteriorPoint(smoothing=0.01)),
+        (fw.Newsvendor([1.0, 2.0], 9.0), fw.solvers.WeightedQuantileSolver()),
+        (fw.Portfolio([1.0, 2.0], 1.0, budget=1.0), fw.InteriorPointSolver(smoothing=0.01)),
         (fw.QuadraticNewsvendor(np.eye(2), 0.0, 1.0, 1.0, 1.0, 1.0), fw.AutoSolver()),
     ],
     ids=name,
 )
 def test_problems_and_solvers_are_stored(tmp_path, problem, solver):
     X, y = table()
-    policy = fw.ScenarioPolicy(problem, fw.EmpiricalPredictor().fit(X, y), solver)
+    policy = fw.policy.ScenarioPolicy(problem, fw.EmpiricalPredictor().fit(X, y), solver)
     policy.save(tmp_path / "policy")
     loaded = fw.load_policy(tmp_path / "policy")
     assert loaded.solver == policy.solver
@@ -146,23 +152,25 @@ def test_a_direct_policy_is_stored(tmp_path):
     learner = fw.DirectLearner(BUDGETED, fw.PointPredictor((8,), training=BRIEF)).fit(X, y)
     learner.policy_.save(tmp_path / "policy")
     loaded = fw.load_policy(tmp_path / "policy")
-    assert isinstance(loaded, fw.DirectPolicy)
+    assert isinstance(loaded, fw.policy.DirectPolicy)
     assert loaded.decide(X).equals(learner.decide(X))
 
 
 def test_what_cannot_be_stored_says_so(tmp_path):
     X, y = table()
     predictor = fw.ResidualPredictor(TweedieRegressor())
-    policy = fw.ScenarioPolicy(BUDGETED, predictor.fit(X, y.abs() + 1))
-    with pytest.raises(fw.StorageError, match="TweedieRegressor"):
+    policy = fw.policy.ScenarioPolicy(BUDGETED, predictor.fit(X, y.abs() + 1))
+    with pytest.raises(fw.exceptions.StorageError, match="TweedieRegressor"):
         policy.save(tmp_path / "policy")
     assert not (tmp_path / "policy").exists()
 
     class Own(fw.Newsvendor):
         pass
 
-    policy = fw.ScenarioPolicy(Own(1.0, 2.0), fw.EmpiricalPredictor().fit(X, y))
-    with pytest.raises(fw.StorageError, match=r"policy\.problem is a Own, which cannot be stored"):
+    policy = fw.policy.ScenarioPolicy(Own(1.0, 2.0), fw.EmpiricalPredictor().fit(X, y))
+    with pytest.raises(
+        fw.exceptions.StorageError, match=r"policy\.problem is a Own, which cannot be stored"
+    ):
         policy.save(tmp_path / "policy")
 
 
@@ -193,7 +201,7 @@ def rewritten(folder, change):
 def test_a_header_that_was_tampered_with_runs_nothing(tmp_path, fitted, change, told):
     fitted.policy_.save(tmp_path / "policy")
     rewritten(tmp_path / "policy", change)
-    with pytest.raises(fw.StorageError, match=told):
+    with pytest.raises(fw.exceptions.StorageError, match=told):
         fw.load_policy(tmp_path / "policy")
 
 
@@ -204,9 +212,9 @@ def test_a_policy_of_another_version_says_so(tmp_path, fitted):
     _, content = read_folder(tmp_path / "policy", kind="policy", versions=[1])
     shutil.rmtree(tmp_path / "policy")
     write_folder(tmp_path / "policy", content, kind="policy", version=99)
-    with pytest.raises(fw.StorageError, match="99"):
+    with pytest.raises(fw.exceptions.StorageError, match="99"):
         fw.load_policy(tmp_path / "policy")
-    with pytest.raises(fw.StorageError, match="nowhere"):
+    with pytest.raises(fw.exceptions.StorageError, match="nowhere"):
         fw.load_policy(tmp_path / "nowhere")
 
 
@@ -222,7 +230,7 @@ def test_flipped_bits_are_noticed(tmp_path, fitted):
         damaged = bytearray(original)
         damaged[random.integers(len(damaged))] ^= 1 << int(random.integers(8))
         file.write_bytes(bytes(damaged))
-        with contextlib.suppress(fw.StorageError):
+        with contextlib.suppress(fw.exceptions.StorageError):
             assert fw.load_policy(tmp_path / "policy").decide(X).equals(expected)
         file.write_bytes(original)
     json.loads((tmp_path / "policy" / "header.json").read_text())

@@ -26,8 +26,12 @@ def table(n, n_outcomes, n_features, seed=0):
 PREDICTORS = {
     "Bayesian": fw.BayesianPredictor(**NETWORK),
     "Bayesian, odd": fw.BayesianPredictor((17, 9), n_factors=2, **NETWORK),
-    "Bayesian, waves": fw.BayesianPredictor((6,), encoding=fw.PeriodicEncoding(3), **NETWORK),
-    "Bayesian, cautious": fw.BayesianPredictor((9,), caution=fw.Caution(), **NETWORK),
+    "Bayesian, waves": fw.BayesianPredictor(
+        (6,), encoding=fw.predictors.FourierFeatures(3), **NETWORK
+    ),
+    "Bayesian, cautious": fw.BayesianPredictor(
+        (9,), off_support=fw.predictors.OffSupportFallback(), **NETWORK
+    ),
     "Bayesian, held": fw.BayesianPredictor((), extrapolate=False, **NETWORK),
     "mixture": fw.MixturePredictor(3, (5,), **NETWORK),
     "Gaussian": fw.GaussianPredictor((17, 9), **NETWORK),

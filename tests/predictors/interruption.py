@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forewise.predictors import training as loop
+from forewise.predictors.networks import training as loop
 
 
 def interrupting(monkeypatch, after):

@@ -19,8 +19,12 @@ PREDICTORS = [
     fw.PointPredictor((8,), training=BRIEF, random_state=0),
     fw.GaussianPredictor((8,), training=BRIEF, random_state=0),
     fw.GaussianPredictor((8,), n_factors=2, training=BRIEF, random_state=0),
-    fw.GaussianPredictor((8,), encoding=fw.PeriodicEncoding(3), training=BRIEF, random_state=0),
-    fw.GaussianPredictor((8,), caution=fw.Caution(), training=BRIEF, random_state=0),
+    fw.GaussianPredictor(
+        (8,), encoding=fw.predictors.FourierFeatures(3), training=BRIEF, random_state=0
+    ),
+    fw.GaussianPredictor(
+        (8,), off_support=fw.predictors.OffSupportFallback(), training=BRIEF, random_state=0
+    ),
     fw.EnsemblePredictor(fw.GaussianPredictor((8,), training=BRIEF), 3, random_state=0),
     fw.EnsemblePredictor(fw.BayesianPredictor((8,), 2, training=BRIEF), 3, random_state=0),
     fw.EmpiricalPredictor(),
@@ -33,7 +37,7 @@ PREDICTORS = [
     fw.QuantileBoostingPredictor((0.1, 0.5, 0.9), n_trees=5),
     fw.ResidualPredictor(fw.BoostingPredictor(n_trees=5), shuffle=False),
 ]
-NETWORKS = [p for p in PREDICTORS if isinstance(p, fw.NetworkPredictor)]
+NETWORKS = [p for p in PREDICTORS if isinstance(p, fw.predictors.NetworkPredictor)]
 
 
 def name(predictor):

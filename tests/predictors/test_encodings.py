@@ -10,7 +10,7 @@ import forewise as fw
 
 
 def test_periodic_inputs_are_the_columns_and_waves_of_them():
-    encoding = fw.PeriodicEncoding(n_frequencies=3, lowest=1.0, highest=4.0)
+    encoding = fw.predictors.FourierFeatures(n_frequencies=3, lowest=1.0, highest=4.0)
     x = torch.tensor([[0.3, -2.0], [1.0, 0.5]])
     inputs = encoding.inputs(x)
     assert inputs.shape == (2, encoding.width(2)) == (2, 14)
@@ -22,7 +22,9 @@ def test_periodic_inputs_are_the_columns_and_waves_of_them():
 
 
 def test_one_frequency_is_the_lowest():
-    inputs = fw.PeriodicEncoding(1, lowest=2.0, highest=9.0).inputs(torch.tensor([[0.25]]))
+    inputs = fw.predictors.FourierFeatures(1, lowest=2.0, highest=9.0).inputs(
+        torch.tensor([[0.25]])
+    )
     torch.testing.assert_close(inputs, torch.tensor([[0.25, np.sin(0.5), np.cos(0.5)]]).float())
 
 
@@ -40,14 +42,16 @@ def test_a_fast_wave_is_learned_with_the_encoding_and_not_without():
         forecast = predictor.fit(X, y).sample(contexts, 1).values[:, 0, 0].numpy()
         return np.sqrt(np.mean((forecast - truth) ** 2))
 
-    assert error(fw.PeriodicEncoding(highest=25.0)) < 0.15
+    assert error(fw.predictors.FourierFeatures(highest=25.0)) < 0.15
     assert error(None) > 0.5
 
 
 def test_every_member_of_an_ensemble_sees_the_encoding():
     X = np.linspace(-1, 1, 40)[:, None]
     brief = fw.Training(epochs=1)
-    member = fw.BayesianPredictor((4,), 2, encoding=fw.PeriodicEncoding(5), training=brief)
+    member = fw.BayesianPredictor(
+        (4,), 2, encoding=fw.predictors.FourierFeatures(5), training=brief
+    )
     predictor = fw.EnsemblePredictor(member, 3, random_state=0).fit(X, X)
     assert predictor.network_.layout.sizes == (11, 4, 2)
 
@@ -63,4 +67,4 @@ def test_every_member_of_an_ensemble_sees_the_encoding():
 )
 def test_bad_settings(settings, told):
     with pytest.raises(fw.InvalidInputError, match=told):
-        fw.PeriodicEncoding(**settings)
+        fw.predictors.FourierFeatures(**settings)

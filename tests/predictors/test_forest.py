@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from forewise.predictors.forest import ForestPredictor
-from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.networks.standardise import mean_and_std, standardise
 from forewise.predictors.weighted_support import outcome_order
 from tests.predictors.tables import moments, table
 

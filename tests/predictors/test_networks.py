@@ -9,10 +9,15 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.predictors.heads import FactorHead, GaussianHead, MixtureHead, PointHead
-from forewise.predictors.network import Network
-from forewise.predictors.noise import normal_draws, stratified_normals
-from forewise.predictors.weights import EnsembleWeights, FixedWeights, GaussianWeights, Layout
+from forewise.predictors.networks.heads import FactorHead, GaussianHead, MixtureHead, PointHead
+from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.noise import normal_draws, stratified_normals
+from forewise.predictors.networks.weights import (
+    EnsembleWeights,
+    FixedWeights,
+    GaussianWeights,
+    Layout,
+)
 
 
 def generator(seed=0):

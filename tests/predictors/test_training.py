@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.predictors import training as loop
+from forewise.predictors.networks import training as loop
 from tests.predictors.interruption import interrupting
 
 
@@ -59,7 +59,7 @@ def test_the_best_epoch_is_kept(monkeypatch):
         kept.append({name: value.clone() for name, value in network.state_dict().items()})
         return {"validation": next(figures)}
 
-    monkeypatch.setattr("forewise.predictors.networked.Likelihood.validate", validate)
+    monkeypatch.setattr("forewise.predictors.networks.base.Likelihood.validate", validate)
     fitted = predictor().fit(*table())
     assert same(weights(fitted), kept[2])
     assert not same(kept[2], kept[-1])
@@ -73,7 +73,7 @@ def test_doubt_counts_in_what_is_kept(monkeypatch):
         kept.append({name: value.clone() for name, value in network.state_dict().items()})
         return dict(zip(("validation", "doubt"), next(figures), strict=True))
 
-    monkeypatch.setattr("forewise.predictors.networked.Likelihood.validate", validate)
+    monkeypatch.setattr("forewise.predictors.networks.base.Likelihood.validate", validate)
     assert same(weights(predictor(epochs=3).fit(*table())), kept[2])
 
 
@@ -81,7 +81,7 @@ def test_training_that_makes_it_worse_changes_nothing(monkeypatch):
     """What another training left behind is a candidate too."""
     figures = iter([1.0, *[2.0] * 6])
     monkeypatch.setattr(
-        "forewise.predictors.networked.Likelihood.validate",
+        "forewise.predictors.networks.base.Likelihood.validate",
         lambda self, network, epoch, generator: {"validation": next(figures)},
     )
     unfitted = predictor()
@@ -94,7 +94,7 @@ def test_training_that_makes_it_worse_changes_nothing(monkeypatch):
 def test_patience_stops(monkeypatch):
     figures = iter([9.0, 1.0, 2.0, 2.0, 2.0, 2.0])
     monkeypatch.setattr(
-        "forewise.predictors.networked.Likelihood.validate",
+        "forewise.predictors.networks.base.Likelihood.validate",
         lambda self, network, epoch, generator: {"validation": next(figures)},
     )
     assert len(predictor(patience=3).fit(*table()).history_) == 4
@@ -215,10 +215,10 @@ X_VAL, Y_VAL = table(30)
 OTHER_FITS = {
     "training.learning_rate": {"training": {"learning_rate": 0.1}},
     "training.epochs": {"training": {"epochs": 7}},
-    "training.schedule": {"training": {"schedule": fw.CosineSchedule(last=0.02)}},
+    "training.schedule": {"training": {"schedule": fw.predictors.CosineSchedule(last=0.02)}},
     "predictor.kl_weight": {"predictor": {"kl_weight": 0.011}},
     "predictor.hidden_sizes": {"predictor": {"hidden_sizes": (17,)}},
-    "predictor.encoding": {"predictor": {"encoding": fw.PeriodicEncoding(2)}},
+    "predictor.encoding": {"predictor": {"encoding": fw.predictors.FourierFeatures(2)}},
     "random_state": {"predictor": {"random_state": 2}},
     "the training rows": {"rows": (moved(table()[0], 60), table()[1])},
     "the validation rows": {"validation": (X_VAL, Y_VAL + 0.01)},
@@ -240,7 +240,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch, part):
         with pytest.raises(KeyboardInterrupt):
             of_rows(training=kept)
     other = OTHER_FITS[part]
-    with pytest.raises(fw.StorageError, match=f"{part}.*delete the folder") as caught:
+    with pytest.raises(fw.exceptions.StorageError, match=f"{part}.*delete the folder") as caught:
         of_rows(**other | {"training": kept | other.get("training", {})})
     # A network of another size or seed starts from other weights, too.
     named = str(caught.value).split("differs in ")[1].split(":")[0].split(", ")
@@ -273,7 +273,7 @@ def test_a_checkpoint_marks_every_weight_and_not_what_is_printed_of_them(tmp_pat
         interrupting(patch, after=2)
         with pytest.raises(KeyboardInterrupt):
             go(0.0)
-    with pytest.raises(fw.StorageError, match="the weights that training starts from"):
+    with pytest.raises(fw.exceptions.StorageError, match="the weights that training starts from"):
         go(0.5)
     go(0.0)
 
@@ -284,17 +284,17 @@ def test_a_fit_without_a_seed_says_why_it_cannot_resume(tmp_path, monkeypatch):
         interrupting(patch, after=2)
         with pytest.raises(KeyboardInterrupt):
             of_rows(**kept)
-    with pytest.raises(fw.StorageError, match="it is None"):
+    with pytest.raises(fw.exceptions.StorageError, match="it is None"):
         of_rows(**kept)
 
 
 def test_what_has_no_mark_is_refused_before_training(tmp_path):
-    class Own(fw.Schedule):
+    class Own(fw.predictors.Schedule):
         def factor(self, epoch, epochs):
             return 1.0
 
     settings = {"schedule": Own(), "checkpoint": tmp_path / "checkpoint"}
-    with pytest.raises(fw.StorageError, match=r"Own.*training\.schedule"):
+    with pytest.raises(fw.exceptions.StorageError, match=r"Own.*training\.schedule"):
         predictor(**settings).fit(*table())
 
 
@@ -348,14 +348,14 @@ def test_bad_settings(arguments, told):
 
 
 def test_schedules():
-    cosine = fw.CosineSchedule(last=0.1, warm_up=0.1)
+    cosine = fw.predictors.CosineSchedule(last=0.1, warm_up=0.1)
     factors = [cosine.factor(epoch, 100) for epoch in range(100)]
     assert max(factors) == pytest.approx(1.0)
     assert factors[-1] == pytest.approx(0.1)
     assert factors[0] < 0.2
     assert all(a >= b for a, b in itertools.pairwise(factors[10:]))
-    assert fw.ExponentialSchedule(0.5).factor(3, 10) == pytest.approx(0.125)
+    assert fw.predictors.ExponentialSchedule(0.5).factor(3, 10) == pytest.approx(0.125)
     with pytest.raises(fw.InvalidInputError, match="rate must be"):
-        fw.ExponentialSchedule(1.5)
+        fw.predictors.ExponentialSchedule(1.5)
     with pytest.raises(fw.InvalidInputError, match="warm_up must be"):
-        fw.CosineSchedule(warm_up=2)
+        fw.predictors.CosineSchedule(warm_up=2)

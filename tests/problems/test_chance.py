@@ -92,7 +92,7 @@ def test_it_can_be_learned_and_stored(tmp_path):
     assert (y <= decided).all(1).mean() > 0.9
     learner.policy_.save(tmp_path / "policy")
     np.testing.assert_allclose(fw.load_policy(tmp_path / "policy").decide(X, 60), decided)
-    with pytest.raises(fw.UnsupportedProblemError, match="no distribution: use"):
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match="no distribution: use"):
         fw.DirectLearner(served(0.9)).fit(X, y)
 
 

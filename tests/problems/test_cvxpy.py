@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.problems.lifting import stages_of
+from forewise.problems.cvxpy.lifting import stages_of
 from forewise.testing import check_problem
 
 N = 4
@@ -69,7 +69,7 @@ def test_the_papers_problems_equal_the_built_in_ones(pair, values):
     found = []
     for problem in (built_in, written):
         outcome = torch.tensor(values, requires_grad=True)
-        solution = fw.solve(problem, fw.Scenarios(outcome), fw.InteriorPoint())
+        solution = fw.solve(problem, fw.Scenarios(outcome), fw.InteriorPointSolver())
         (solution.decision * torch.arange(1.0, N + 1)).sum().backward()
         found.append((solution.decision, solution.objective, outcome.grad))
     for ours, theirs in zip(found[1], found[0], strict=True):
@@ -103,7 +103,7 @@ def test_large_matrices_of_quadratic_forms(rank):
 def test_a_large_indefinite_matrix_is_refused():
     z, y = cp.Variable(30, name="z"), cp.Parameter(30, name="y")
     Q = np.ones((30, 30)) - 0.5 * np.eye(30)
-    with pytest.raises(fw.ModelError, match="not convex by CVXPY's rules"):
+    with pytest.raises(fw.exceptions.ModelError, match="not convex by CVXPY's rules"):
         fw.CvxpyProblem(cp.Minimize(cp.quad_form(z, Q) + y @ z), [], decision=z, outcome=y)
 
 
@@ -136,12 +136,12 @@ def test_the_farmers_problem():
     assert solution.objective.item() == pytest.approx(-108390, abs=0.01)
     assert torch.allclose(solution.decision, torch.tensor([[170.0, 80, 250]]).double(), atol=1e-4)
     # The book rounds each scenario's profit to whole dollars: 1,150 and 7,016.
-    assert fw.value_of_stochastic_solution(problem, scenarios).item() == pytest.approx(
+    assert fw.metrics.value_of_stochastic_solution(problem, scenarios).item() == pytest.approx(
         1150, abs=0.5
     )
-    assert fw.expected_value_of_perfect_information(problem, scenarios).item() == pytest.approx(
-        7015.56, abs=0.01
-    )
+    assert fw.metrics.expected_value_of_perfect_information(
+        problem, scenarios
+    ).item() == pytest.approx(7015.56, abs=0.01)
 
 
 def test_capacity_expansion_with_recourse():
@@ -271,7 +271,7 @@ def test_what_was_stored_column_by_column_is_refused():
     state = transport().state()
     assert fw.CvxpyProblem.from_state(state).decision_names() == transport().decision_names()
     del state["layout"]["order"]  # as it was before decisions stood row by row
-    with pytest.raises(fw.StorageError, match=r"ship.*column by column.*again"):
+    with pytest.raises(fw.exceptions.StorageError, match=r"ship.*column by column.*again"):
         fw.CvxpyProblem.from_state(state)
     state["layout"]["decision"] = {"flat": [1, 6], "spare": []}  # in which both orders are one
     assert fw.CvxpyProblem.from_state(state).n_decisions() == 7
@@ -296,10 +296,12 @@ def test_given_equals_a_loop_over_contexts():
     part = fw.solve(bound[rows], fw.Scenarios(values[[4, 1]])).objective
     assert torch.equal(part, together[rows])
     assert torch.equal(fw.solve(bound[1:3], fw.Scenarios(values[1:3])).objective, together[1:3])
-    values_of = fw.expected_value_of_perfect_information(bound, fw.Scenarios(values))
-    first = fw.expected_value_of_perfect_information(bound[:1], fw.Scenarios(values[:1]))
+    values_of = fw.metrics.expected_value_of_perfect_information(bound, fw.Scenarios(values))
+    first = fw.metrics.expected_value_of_perfect_information(bound[:1], fw.Scenarios(values[:1]))
     assert values_of[0] == pytest.approx(first[0].item())
-    assert float(fw.value_of_stochastic_solution(bound, fw.Scenarios(values)).min()) >= -1e-6
+    assert (
+        float(fw.metrics.value_of_stochastic_solution(bound, fw.Scenarios(values)).min()) >= -1e-6
+    )
 
 
 def test_decisions_are_differentiable_in_what_is_given():
@@ -339,7 +341,9 @@ def test_copies_need_no_cvxpy(monkeypatch):
         assert torch.equal(fw.solve(again.bound(given), scenarios).decision, expected)
     bound = pickle.loads(pickle.dumps(problem.bound(given)))
     assert torch.equal(fw.solve(bound, scenarios).decision, expected)
-    with pytest.raises(fw.MissingDependencyError, match=r'pip install "forewise\[cvxpy\]"'):
+    with pytest.raises(
+        fw.exceptions.MissingDependencyError, match=r'pip install "forewise\[cvxpy\]"'
+    ):
         fw.CvxpyProblem(None, [], decision=None, outcome=None)
 
 
@@ -408,11 +412,11 @@ def test_a_solution_has_the_users_decisions_and_its_other_variables_aside():
         solution = fw.solve(chosen, scenarios)
         assert solution.decision.shape == (1, 2)
         np.testing.assert_allclose(solution.decision, [[2.0, 2.0]], atol=1e-6)
-        assert solution.companions.dtype == torch.float32
-        assert solution.companions.shape[1] >= 1
+        assert solution.auxiliary.dtype == torch.float32
+        assert solution.auxiliary.shape[1] >= 1
         assert torch.equal(solution.first_stage[:, :2], solution.decision)
-        assert torch.equal(solution.first_stage[:, 2:], solution.companions)
-    assert fw.solve(fw.Newsvendor(1.0, 2.0), scenarios).companions is None
+        assert torch.equal(solution.first_stage[:, 2:], solution.auxiliary)
+    assert fw.solve(fw.Newsvendor(1.0, 2.0), scenarios).auxiliary is None
 
 
 def limits(written):

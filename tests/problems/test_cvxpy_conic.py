@@ -12,13 +12,13 @@ import torch
 
 import forewise as fw
 from forewise.problems import ProgramKind
-from forewise.solvers import Clarabel, Moreau
+from forewise.solvers import ClarabelEngine, MoreauEngine
 from tests.problems.conic_cases import CASES, Case, N, draw_case
 
 B, M = 2, 4
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 100)]
-ENGINES = [Clarabel(), pytest.param(Moreau(), marks=pytest.mark.skipif(
-    not Moreau.installed(), reason="Moreau is not installed"))]  # fmt: skip
+ENGINES = [ClarabelEngine(), pytest.param(MoreauEngine(), marks=pytest.mark.skipif(
+    not MoreauEngine.installed(), reason="Moreau is not installed"))]  # fmt: skip
 
 
 def drawn(case: Case, seed: int = 0):
@@ -30,7 +30,9 @@ def drawn(case: Case, seed: int = 0):
 def check_against_cvxpy(case: Case, seed: int, engine):
     problem, (values, weights) = case.problem(), drawn(case, seed)
     assert problem.program_kind is ProgramKind.CONIC
-    solution = fw.solve(problem, fw.Scenarios(values, weights), fw.ConicSolver(engine=engine))
+    solution = fw.solve(
+        problem, fw.Scenarios(values, weights), fw.solvers.ConicSolver(engine=engine)
+    )
     for i in range(B):
         best = case.best(values[i], weights[i])
         assert solution.objective[i].item() == pytest.approx(best, rel=1e-6, abs=1e-6)
@@ -78,7 +80,7 @@ def test_decisions_are_differentiable(name, engine):
     """In outcomes and weights. Where recourse stands at a kink there is no slope to compare."""
     case = CASES[name]
     problem, (values, weights) = case.problem(), drawn(case, 1)
-    solver = fw.ConicSolver(tolerance=1e-12, engine=engine)
+    solver = fw.solvers.ConicSolver(tolerance=1e-12, engine=engine)
     direction = torch.arange(1.0, N + 1, dtype=torch.float64)
 
     def decided(y, w):
@@ -119,7 +121,7 @@ def test_given_is_differentiable_and_equals_a_loop():
     for i in range(B):
         alone = fw.solve(problem.bound(given[i : i + 1]), fw.Scenarios(values[i : i + 1]))
         assert alone.objective[0].item() == pytest.approx(together.objective[i].item(), abs=1e-8)
-    solver = fw.ConicSolver(tolerance=1e-12)
+    solver = fw.solvers.ConicSolver(tolerance=1e-12)
     direction = torch.arange(1.0, N + 1, dtype=torch.float64)
 
     def decided(g):
@@ -169,5 +171,7 @@ def test_costs_of_decisions_that_recourse_cannot_save():
 
 
 def test_risk_is_refused_with_what_to_write():
-    with pytest.raises(fw.UnsupportedProblemError, match=r"a conic program: .*cp\.pos\(cost - t\)"):
+    with pytest.raises(
+        fw.exceptions.UnsupportedProblemError, match=r"a conic program: .*cp\.pos\(cost - t\)"
+    ):
         CASES["norm"].problem().with_risk(fw.CVaR(0.9))

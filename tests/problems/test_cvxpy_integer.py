@@ -119,24 +119,33 @@ def test_copies_and_states_keep_whole_numbers():
 @pytest.mark.parametrize(
     ("solver", "told"),
     [
-        (fw.InteriorPoint(), r"becomes an integer program.*use IntegerSolver\(\), or AutoSolver"),
-        (fw.ConicSolver(), "becomes an integer program, without cones"),
+        (
+            fw.InteriorPointSolver(),
+            r"becomes an integer program.*use IntegerSolver\(\), or AutoSolver",
+        ),
+        (fw.solvers.ConicSolver(), "becomes an integer program, without cones"),
     ],
 )
 def test_other_solvers_refuse(solver, told):
-    with pytest.raises(fw.UnsupportedProblemError, match=told):
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match=told):
         fw.solve(made("staffing"), fw.Scenarios(np.ones((1, 1, 4))), solver)
 
 
 def test_refusals_and_settings():
     scenarios = fw.Scenarios(np.ones((1, 1, 4)))
-    with pytest.raises(fw.UnsupportedProblemError, match=r"linear or quadratic.*without whole"):
-        fw.solve(fw.Newsvendor(1.0, 2.0), scenarios, fw.IntegerSolver())
-    with pytest.raises(fw.UnsupportedProblemError, match="use integer_program in its place"):
+    with pytest.raises(
+        fw.exceptions.UnsupportedProblemError, match=r"linear or quadratic.*without whole"
+    ):
+        fw.solve(fw.Newsvendor(1.0, 2.0), scenarios, fw.solvers.IntegerSolver())
+    with pytest.raises(
+        fw.exceptions.UnsupportedProblemError, match="use integer_program in its place"
+    ):
         made("staffing").program(scenarios)
-    with pytest.raises(fw.UnsupportedProblemError, match=r"with_risk takes .* an integer program"):
+    with pytest.raises(
+        fw.exceptions.UnsupportedProblemError, match=r"with_risk takes .* an integer program"
+    ):
         made("staffing").with_risk(fw.WorstCase())
     with pytest.raises(fw.InvalidInputError, match="gap must be at least 0"):
-        fw.IntegerSolver(gap=2.0)
+        fw.solvers.IntegerSolver(gap=2.0)
     with pytest.raises(fw.InvalidInputError, match="time_limit must be positive"):
-        fw.IntegerSolver(time_limit=0.0)
+        fw.solvers.IntegerSolver(time_limit=0.0)

@@ -87,7 +87,7 @@ def make(objective, constraints=(), *, decision=z, outcome=y, given=None):
     ],
 )
 def test_models_that_cannot_be_used(bad, message):
-    with pytest.raises(fw.ModelError, match=message):
+    with pytest.raises(fw.exceptions.ModelError, match=message):
         bad()
 
 

@@ -71,7 +71,7 @@ def check_gradient(problem, values, weights, given):
 
     def value(y, g):
         # Gradients of values are exact through the exact solution only.
-        solver = fw.InteriorPoint(smoothing=0.0)
+        solver = fw.InteriorPointSolver(smoothing=0.0)
         return fw.solve(problem.bound(g), fw.Scenarios(y, weights), solver).objective.sum()
 
     gradients = torch.autograd.grad(value(y, g), inputs)

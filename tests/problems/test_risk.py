@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import forewise as fw
+from forewise_lab import datasets
 
 RISKS = [fw.CVaR(0.5), fw.CVaR(0.9), fw.MeanCVaR(0.3, 0.8), fw.WorstCase()]
 
@@ -48,7 +49,9 @@ def costs_of(problem: fw.Problem, decision: torch.Tensor, scenarios: fw.Scenario
     return problem.cost(repeated, scenarios.values.flatten(0, 1)).reshape(-1, M)
 
 
-def clarabel_value(problem: fw.QuadraticNewsvendor, Y: np.ndarray, w: np.ndarray, risk: fw.Risk):
+def clarabel_value(
+    problem: fw.QuadraticNewsvendor, Y: np.ndarray, w: np.ndarray, risk: fw.problems.Risk
+):
     """The risk's least value by a cone program, written out in CVXPY."""
     M, n = Y.shape
     form = {name: getattr(problem, name).numpy() for name in
@@ -114,7 +117,7 @@ def test_no_other_decision_has_less_risk(problem, risk):
 def test_levels_have_the_mean_and_the_worst_case_for_limits(problem):
     scenarios = draws(5, 15, 2)
 
-    def value(risk: fw.Risk) -> torch.Tensor:
+    def value(risk: fw.problems.Risk) -> torch.Tensor:
         return fw.solve(problem.with_risk(risk), scenarios).objective
 
     mean, worst = fw.solve(problem, scenarios).objective, value(fw.WorstCase())
@@ -167,7 +170,7 @@ def test_gradients_equal_finite_differences(risk, full):
 
 def test_many_equally_good_decisions():
     """Shortages that cost in proportion leave decisions loose; what is not the tail limits them."""
-    problem = fw.datasets.oven_problem(cvar=0.9)
+    problem = datasets.oven_problem(cvar=0.9)
     generator = torch.Generator().manual_seed(0)
     spread = torch.exp(0.5 * torch.randn(60, 12, 3, generator=generator, dtype=torch.float64))
     usual = torch.tensor([70.0, 15.0, 20.0], dtype=torch.float64)
@@ -251,7 +254,10 @@ def test_infeasible_contexts_say_so_and_leave_the_others():
         (lambda: fw.CVaR(1.0), r"level must be below 1, but is 1: use WorstCase\(\)"),
         (lambda: fw.CVaR(-0.1), "level must be at least 0 and below 1, but is -0.1"),
         (lambda: fw.MeanCVaR(1.2, 0.5), "weight must be between 0 and 1, but is 1.2"),
-        (lambda: linear().with_risk(0.9), r"risk must be a forewise.Risk such as CVaR\(0.9\)"),
+        (
+            lambda: linear().with_risk(0.9),
+            r"risk must be a forewise.problems.Risk such as CVaR\(0.9\)",
+        ),
         (lambda: fw.CVaR(0.5)([]), "costs must be at least one number"),
     ],
 )
@@ -262,7 +268,7 @@ def test_bad_risks_are_named(make, message):
 
 def test_solvers_of_programs_say_that_quadratic_risks_have_none():
     averse = quadratic(2, seed=1).with_risk(fw.CVaR(0.9))
-    with pytest.raises(fw.UnsupportedProblemError, match="solve it with AutoSolver"):
-        fw.solve(averse, draws(1, 5, 2), fw.InteriorPoint())
-    with pytest.raises(fw.UnsupportedProblemError, match="has no risk"):
-        fw.solve(linear(), draws(1, 5, 2), fw.RiskSolver())
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match="solve it with AutoSolver"):
+        fw.solve(averse, draws(1, 5, 2), fw.InteriorPointSolver())
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match="has no risk"):
+        fw.solve(linear(), draws(1, 5, 2), fw.solvers.RiskSolver())

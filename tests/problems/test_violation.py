@@ -51,7 +51,7 @@ def test_rounding_is_no_violation():
     # Beside a demand of 1e9 a solver's zero may be -1e-4; beside one of 1 it is an order.
     problem = fw.Newsvendor(3.0, 1.0)
     assert problem.cost([[-1e-4]], [[1e9]]).item() == pytest.approx(3e9)
-    with pytest.raises(fw.InfeasibleDecisionError, match="item 0"):
+    with pytest.raises(fw.exceptions.InfeasibleDecisionError, match="item 0"):
         problem.cost([[-1e-4]], [[1.0]])
 
 
@@ -71,7 +71,7 @@ def test_a_small_bound_is_a_bound(unit):
         cp.Minimize(cp.sum(cp.abs(z - y))), [z <= 1e-10 * unit], decision=z, outcome=y
     )
     assert problem.violation(np.array([[3e-10, 0.0]]) * unit).item() == pytest.approx(2 / 3)
-    with pytest.raises(fw.InfeasibleDecisionError):
+    with pytest.raises(fw.exceptions.InfeasibleDecisionError):
         problem.cost(np.array([[3e-10, 0.0]]) * unit, np.array([[1.0, 1.0]]) * unit)
 
 
@@ -106,7 +106,7 @@ def test_cones_and_auxiliary_variables_are_measured_in_any_unit(name, unit):
     fine, broken = problem.violation(np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 1.0]]) * unit).tolist()
     assert fine < 1e-9
     assert 0.02 < broken < 10
-    with pytest.raises(fw.InfeasibleDecisionError, match=r"z\[0\]"):
+    with pytest.raises(fw.exceptions.InfeasibleDecisionError, match=r"z\[0\]"):
         problem.cost(np.array([[2.0, 1.0, 1.0]]) * unit, [[1.0, 1.0, 1.0]])
 
 
@@ -146,7 +146,7 @@ def test_whole_numbers_are_whole(integer):
     )
     found = problem.violation([[1.0, 0.0], [0.5, 0.25], [1 - 1e-9, 0.0], [1.0, 1.0]])
     assert found.tolist() == pytest.approx([0.0, 0.5, 0.0, 1.0], abs=1e-8)
-    with pytest.raises(fw.InfeasibleDecisionError, match="whole number"):
+    with pytest.raises(fw.exceptions.InfeasibleDecisionError, match="whole number"):
         problem.cost([[0.5, 0.25]], [[1.0, 1.0]])
 
 
@@ -162,7 +162,9 @@ def test_what_is_given_is_the_bound_of_each_context():
     problem, decision = budgeted(), [[2.0, 1.0], [2.0, 1.0]]
     assert problem.violation(decision, given=[3.0, 2.0]).tolist() == [0.0, pytest.approx(0.5)]
     assert problem.bound([2.0]).violation(decision).tolist() == pytest.approx([0.5, 0.5])
-    with pytest.raises(fw.InfeasibleDecisionError, match=r"1 of 2 .*row 1.*order\[0\].* ≤ 2 "):
+    with pytest.raises(
+        fw.exceptions.InfeasibleDecisionError, match=r"1 of 2 .*row 1.*order\[0\].* ≤ 2 "
+    ):
         problem.cost(decision, [[1.0, 1.0], [1.0, 1.0]], [3.0, 2.0])
     with pytest.raises(fw.InvalidInputError, match="given"):
         problem.violation(decision)
@@ -180,7 +182,7 @@ def test_recourse_is_no_business_of_the_decision():
 def test_risk_does_not_change_what_is_allowed():
     problem = quadratic().with_risk(fw.CVaR(0.9))
     assert problem.violation([[4.0, 14.0]]).item() == pytest.approx(0.5)
-    with pytest.raises(fw.InfeasibleDecisionError, match="budget"):
+    with pytest.raises(fw.exceptions.InfeasibleDecisionError, match="budget"):
         problem.cost([[4.0, 14.0]], [[1.0, 1.0]])
 
 
@@ -189,7 +191,8 @@ def test_cost_refuses_names_counts_and_may_count_as_infinite():
     decision = pd.DataFrame([[1.0, 1.0], *[[9.0, 0.0]] * 8], index=[*"abcdefghi"])
     outcome = np.ones((9, 2))
     with pytest.raises(
-        fw.InfeasibleDecisionError, match=r"8 of 9 .*row b breaks budget by 0\.444.*and 3 more.*tol"
+        fw.exceptions.InfeasibleDecisionError,
+        match=r"8 of 9 .*row b breaks budget by 0\.444.*and 3 more.*tol",
     ):
         problem.cost(decision, outcome)
     infinite = problem.cost(decision, outcome, on_infeasible="infinite")
@@ -206,7 +209,7 @@ def test_cost_refuses_names_counts_and_may_count_as_infinite():
 def test_rounded_orders_pass_with_a_tolerance():
     rounded = [[3.0, 9.0]]  # 21 of 20
     assert quadratic().cost(rounded, [[3.0, 9.0]], tolerance=0.06).isfinite().all()
-    with pytest.raises(fw.InfeasibleDecisionError):
+    with pytest.raises(fw.exceptions.InfeasibleDecisionError):
         quadratic().cost(rounded, [[3.0, 9.0]])
 
 

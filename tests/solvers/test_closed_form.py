@@ -7,7 +7,7 @@ import torch
 
 import forewise as fw
 from forewise.solvers import newsvendor_evidence
-from forewise.solvers.optimality import residuals
+from forewise.solvers.interior_point.optimality import residuals
 
 
 def draw(seed, *shape):
@@ -30,7 +30,7 @@ def test_dual_search_solves_the_program(budget, weighted):
     problem = quadratic(budget)
     weights = draw(9, 8, 15).abs() if weighted else None
     scenarios = fw.Scenarios(5 + 3 * draw(8, 8, 15, 4), weights)
-    exact = fw.solve(problem, scenarios, fw.DualSearch())
+    exact = fw.solve(problem, scenarios, fw.solvers.DualSearchSolver())
     found = residuals(problem.program(scenarios), exact.decision, exact.recourse, exact.duals)
     assert float(found.worst.max()) <= 1e-12
     reference = fw.solve(problem, scenarios, fw.ReferenceSolver())
@@ -75,35 +75,43 @@ def test_one_item_without_uncertainty_has_a_formula():
 @pytest.mark.parametrize(
     ("solver", "problem", "reason"),
     [
-        (fw.WeightedQuantile(), quadratic(), "Newsvendor only, not QuadraticNewsvendor"),
-        (fw.DualSearch(), fw.Newsvendor(1.0, 1.0), "QuadraticNewsvendor only, not Newsvendor"),
         (
-            fw.DualSearch(),
+            fw.solvers.WeightedQuantileSolver(),
+            quadratic(),
+            "Newsvendor only, not QuadraticNewsvendor",
+        ),
+        (
+            fw.solvers.DualSearchSolver(),
+            fw.Newsvendor(1.0, 1.0),
+            "QuadraticNewsvendor only, not Newsvendor",
+        ),
+        (
+            fw.solvers.DualSearchSolver(),
             fw.QuadraticNewsvendor([[2.0, 1.0], [1.0, 2.0]], 0.0, 1.0, 1.0, 1.0, 1.0),
             "off its diagonal",
         ),
         (
-            fw.DualSearch(),
+            fw.solvers.DualSearchSolver(),
             fw.QuadraticNewsvendor([0.0, 1.0], 0.0, 0.0, 1.0, 1.0, 1.0),
             "no quadratic cost",
         ),
         (
-            fw.DualSearch(),
+            fw.solvers.DualSearchSolver(),
             fw.QuadraticNewsvendor([1.0, 1.0], 0.0, 0.0, 1.0, 1.0, 1.0, [-1.0, 1.0], 4.0),
             "a price is negative",
         ),
     ],
 )
 def test_refusals_name_the_reason(solver, problem, reason):
-    with pytest.raises(fw.UnsupportedProblemError, match=reason):
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match=reason):
         fw.solve(problem, fw.Scenarios(torch.ones(1, 1, 2)), solver)
 
 
 def test_the_automatic_choice():
     choose = fw.AutoSolver().choice
-    assert isinstance(choose(fw.Newsvendor(1.0, 2.0)), fw.WeightedQuantile)
-    assert isinstance(choose(quadratic()), fw.DualSearch)
-    assert isinstance(choose(fw.Portfolio([0.1, 0.2], 0.1)), fw.InteriorPoint)
+    assert isinstance(choose(fw.Newsvendor(1.0, 2.0)), fw.solvers.WeightedQuantileSolver)
+    assert isinstance(choose(quadratic()), fw.solvers.DualSearchSolver)
+    assert isinstance(choose(fw.Portfolio([0.1, 0.2], 0.1)), fw.InteriorPointSolver)
 
 
 @pytest.mark.parametrize("problem", [fw.Newsvendor(1.0, 3.0), quadratic(20.0)])
@@ -127,7 +135,10 @@ def test_a_context_with_nan_does_not_touch_the_others(problem):
 
 @pytest.mark.parametrize(
     ("problem", "solver"),
-    [(fw.Newsvendor(1.0, 3.0), fw.WeightedQuantile()), (quadratic(20.0), fw.DualSearch())],
+    [
+        (fw.Newsvendor(1.0, 3.0), fw.solvers.WeightedQuantileSolver()),
+        (quadratic(20.0), fw.solvers.DualSearchSolver()),
+    ],
 )
 def test_what_is_not_accurate_is_nan_without_a_gradient(problem, solver, monkeypatch):
     """Never seen in earnest: here nothing counts as accurate."""

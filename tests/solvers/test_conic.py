@@ -10,15 +10,15 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.solvers import Clarabel, Moreau
-from forewise.solvers.cone_geometry import cone_distance, dual_cone_distance
-from forewise.solvers.conic_engines import Answers
-from forewise.solvers.conic_form import ConicForm
+from forewise.solvers import ClarabelEngine, MoreauEngine
+from forewise.solvers.conic.engines import Answers
+from forewise.solvers.conic.form import ConicForm
+from forewise.solvers.conic.geometry import cone_distance, dual_cone_distance
 from forewise.testing import check_problem, check_solver
 from tests.problems.conic_cases import CASES, N
 
 RNG = np.random.default_rng(0)
-needs_moreau = pytest.mark.skipif(not Moreau.installed(), reason="Moreau is not installed")
+needs_moreau = pytest.mark.skipif(not MoreauEngine.installed(), reason="Moreau is not installed")
 
 
 def problem_with(rows=lambda z, y: [], cost=lambda z, y: cp.norm(z - y)):
@@ -32,11 +32,13 @@ def test_conformance():
 
 
 @pytest.mark.parametrize("name", ["log utility", "recourse in a ball"])
-@pytest.mark.parametrize("engine", [Clarabel(), pytest.param(Moreau(), marks=needs_moreau)])
+@pytest.mark.parametrize(
+    "engine", [ClarabelEngine(), pytest.param(MoreauEngine(), marks=needs_moreau)]
+)
 def test_solver_conformance(engine, name):
     case = CASES[name]
     scenarios = fw.Scenarios(case.outcomes(RNG, 3, 4))
-    check_solver(fw.ConicSolver(engine=engine), case.problem(), scenarios)
+    check_solver(fw.solvers.ConicSolver(engine=engine), case.problem(), scenarios)
 
 
 def test_statuses_are_proven():
@@ -77,9 +79,9 @@ def test_the_engines_have_the_same_derivatives(name):
     case = CASES[name]
     values = case.outcomes(np.random.default_rng(4), 2, 3)
     found = []
-    for engine in (Moreau(), Clarabel()):
+    for engine in (MoreauEngine(), ClarabelEngine()):
         y = torch.tensor(values, requires_grad=True)
-        solver = fw.ConicSolver(tolerance=1e-11, engine=engine)
+        solver = fw.solvers.ConicSolver(tolerance=1e-11, engine=engine)
         solution = fw.solve(case.problem(), fw.Scenarios(y), solver)
         loss = (solution.decision @ torch.arange(1.0, N + 1, dtype=torch.float64)).sum()
         found.append((solution.objective, *torch.autograd.grad(loss, y)))
@@ -96,11 +98,13 @@ def test_what_an_engine_does_not_solve_is_solved_again(monkeypatch):
 
     def decided():
         y = torch.tensor(values, requires_grad=True)
-        solution = fw.solve(case.problem(), fw.Scenarios(y), fw.ConicSolver(engine=Moreau()))
+        solution = fw.solve(
+            case.problem(), fw.Scenarios(y), fw.solvers.ConicSolver(engine=MoreauEngine())
+        )
         return solution.decision, torch.autograd.grad(solution.decision[:, 0].sum(), y)[0]
 
     expected = decided()
-    honest = Moreau.run
+    honest = MoreauEngine.run
 
     def careless(self, form, tolerance, differentiate) -> Answers:
         answers = honest(self, form, tolerance, differentiate)
@@ -108,7 +112,7 @@ def test_what_an_engine_does_not_solve_is_solved_again(monkeypatch):
         x[1] += 0.1
         return answers._replace(x=x)
 
-    monkeypatch.setattr(Moreau, "run", careless)
+    monkeypatch.setattr(MoreauEngine, "run", careless)
     for ours, theirs in zip(decided(), expected, strict=True):
         assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-4)
 
@@ -117,35 +121,51 @@ def test_without_moreau_clarabel_is_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "moreau", None)
     case = CASES["norm"]
     scenarios = fw.Scenarios(case.outcomes(RNG, 2, 3))
-    monkeypatch.setattr(Moreau, "installed", staticmethod(lambda: False))
+    monkeypatch.setattr(MoreauEngine, "installed", staticmethod(lambda: False))
     assert fw.solve(case.problem(), scenarios).optimal.all()
-    with pytest.raises(fw.MissingDependencyError, match=r'pip install "forewise\[conic\]"; or use'):
-        fw.solve(case.problem(), scenarios, fw.ConicSolver(engine=Moreau()))
+    with pytest.raises(
+        fw.exceptions.MissingDependencyError, match=r'pip install "forewise\[conic\]"; or use'
+    ):
+        fw.solve(case.problem(), scenarios, fw.solvers.ConicSolver(engine=MoreauEngine()))
 
 
 @pytest.mark.parametrize(
     ("problem", "solver", "told"),
     [
-        (CASES["norm"].problem(), fw.InteriorPoint(), r"a conic program.*use ConicSolver\(\)"),
-        (CASES["norm"].problem(), fw.IntegerSolver(), "a conic program, without whole numbers"),
-        (fw.Newsvendor(1.0, 2.0), fw.ConicSolver(), "linear or quadratic program, without cones"),
+        (
+            CASES["norm"].problem(),
+            fw.InteriorPointSolver(),
+            r"a conic program.*use ConicSolver\(\)",
+        ),
+        (
+            CASES["norm"].problem(),
+            fw.solvers.IntegerSolver(),
+            "a conic program, without whole numbers",
+        ),
+        (
+            fw.Newsvendor(1.0, 2.0),
+            fw.solvers.ConicSolver(),
+            "linear or quadratic program, without cones",
+        ),
     ],
 )
 def test_refusals(problem, solver, told):
-    with pytest.raises(fw.UnsupportedProblemError, match=told):
+    with pytest.raises(fw.exceptions.UnsupportedProblemError, match=told):
         fw.solve(problem, fw.Scenarios(np.ones((1, 2, N))), solver)
 
 
 def test_programs_and_settings_are_checked():
-    with pytest.raises(fw.UnsupportedProblemError, match="use conic_program in its place"):
+    with pytest.raises(
+        fw.exceptions.UnsupportedProblemError, match="use conic_program in its place"
+    ):
         CASES["norm"].problem().program(fw.Scenarios(np.ones((1, 2, N))))
     with pytest.raises(fw.InvalidInputError, match="tolerance must be positive and at most 1e-07"):
-        fw.ConicSolver(tolerance=1e-3)
+        fw.solvers.ConicSolver(tolerance=1e-3)
 
 
 def test_auto_solver_chooses_by_kind():
-    assert isinstance(fw.AutoSolver().choice(CASES["norm"].problem()), fw.ConicSolver)
-    assert isinstance(fw.AutoSolver().choice(fw.Portfolio([0.1], 0.1)), fw.InteriorPoint)
+    assert isinstance(fw.AutoSolver().choice(CASES["norm"].problem()), fw.solvers.ConicSolver)
+    assert isinstance(fw.AutoSolver().choice(fw.Portfolio([0.1], 0.1)), fw.InteriorPointSolver)
 
 
 def test_size_does_not_matter():

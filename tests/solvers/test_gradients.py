@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 import forewise as fw
 from forewise.problems.program import BLOCKS
 from forewise.solvers.extensive import extensive_form
-from forewise.solvers.kernels.arrays import as_arrays
-from forewise.solvers.kernels.batch import follow_paths
-from forewise.solvers.kernels.loading import load
-from forewise.solvers.kernels.workspace import make_work
+from forewise.solvers.interior_point.kernels.arrays import as_arrays
+from forewise.solvers.interior_point.kernels.batch import follow_paths
+from forewise.solvers.interior_point.kernels.loading import load
+from forewise.solvers.interior_point.kernels.workspace import make_work
 from tests.solvers.programs import Planted, Shape, planted_program
 
 STEP = 1e-6
@@ -145,7 +145,7 @@ def worst_error(program, solver, value, values_of_batch, skip="c") -> float:
 def test_quadratic_programs_in_every_input(recourse, capsys):
     """Decision, recourse and multipliers all carry gradients to every block."""
     rng = np.random.default_rng(10)
-    solver = fw.InteriorPoint(tolerance=1e-11)  # differences see the last digits
+    solver = fw.InteriorPointSolver(tolerance=1e-11)  # differences see the last digits
     worst = 0.0
     for _ in range(200):
         program = well_posed(rng, linear=False, recourse=recourse)
@@ -174,7 +174,7 @@ def test_linear_programs_at_their_point_of_the_central_path(capsys):
     rng = np.random.default_rng(12)
     worst = 0.0
     for smoothing in (1e-1, 1e-2):
-        solver = fw.InteriorPoint(smoothing=smoothing)
+        solver = fw.InteriorPointSolver(smoothing=smoothing)
 
         def centre(batch, smoothing=smoothing):
             targets = np.full(batch.n_contexts, smoothing)
@@ -209,7 +209,7 @@ def test_gradcheck_of_a_full_newsvendor_through_scenarios_and_weights():
     weights = torch.rand(2, 5, generator=generator, dtype=torch.float64).requires_grad_()
 
     def decide(values, weights):
-        return fw.solve(problem, fw.Scenarios(values, weights), fw.InteriorPoint()).decision
+        return fw.solve(problem, fw.Scenarios(values, weights), fw.InteriorPointSolver()).decision
 
     assert torch.autograd.gradcheck(decide, (values, weights), eps=1e-6, atol=1e-6)
 
@@ -247,7 +247,7 @@ def test_closed_forms_have_the_gradients_of_the_interior_point():
         "price": [1.0, 2.0, 1.5], "budget": 30.0,
     }  # fmt: skip
     gradients = []
-    for solver in (fw.DualSearch(), fw.InteriorPoint()):
+    for solver in (fw.solvers.DualSearchSolver(), fw.InteriorPointSolver()):
         leaves = {k: torch.tensor(v, dtype=torch.float64).requires_grad_() for k, v in data.items()}
         y, w = demand.clone().requires_grad_(), weights.clone().requires_grad_()
         solution = fw.solve(fw.QuadraticNewsvendor(**leaves), fw.Scenarios(y, w), solver)
@@ -329,7 +329,9 @@ def test_gradients_where_decisions_as_large_as_one_likes_are_optimal():
     for unit in (1.0, 1024.0):
         problem = fw.Portfolio([0.9, 1.0, 1.1, 1.2], 10.0 * unit)
         leaf = values.clone().requires_grad_()
-        solution = fw.InteriorPoint().solve_program(at_least(problem.program(fw.Scenarios(leaf))))
+        solution = fw.InteriorPointSolver().solve_program(
+            at_least(problem.program(fw.Scenarios(leaf)))
+        )
         assert float(solution.objective.detach().abs().max()) <= 1e-6 * unit
         (solution.decision / unit).square().sum().backward()
         gradients.append(leaf.grad)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.solvers.kernels.arrays import as_arrays
-from forewise.solvers.kernels.structure import structure
-from forewise.solvers.optimality import residuals
+from forewise.solvers.interior_point.kernels.arrays import as_arrays
+from forewise.solvers.interior_point.kernels.structure import structure
+from forewise.solvers.interior_point.optimality import residuals
 from tests.solvers.programs import Shape, planted_program, random_shape
 
 BATCH = 10
@@ -195,7 +195,9 @@ def test_scenarios_of_weight_zero_do_not_exist():
 def test_an_iteration_limit_is_reported_and_never_called_optimal():
     rng = np.random.default_rng(6)
     program = planted_program(rng, Shape(B=4, M=5, n=4, k=3, g=4, e=0, t=3, r=4, s=0)).program
-    solution = fw.solve_program(program, fw.InteriorPoint(max_iterations=2), on_failure="return")
+    solution = fw.solve_program(
+        program, fw.InteriorPointSolver(max_iterations=2), on_failure="return"
+    )
     assert set(solution.status) == {fw.Status.INACCURATE}
     assert solution.decision.isnan().all()
 
@@ -211,4 +213,4 @@ def test_an_iteration_limit_is_reported_and_never_called_optimal():
 )
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(fw.InvalidInputError, match=message):
-        fw.InteriorPoint(**settings)
+        fw.InteriorPointSolver(**settings)

@@ -36,4 +36,4 @@ def test_a_linear_programs_solution_is_a_corner():
 
     n_variables = 5 + 12
     assert (active(fw.ReferenceSolver()) >= n_variables).all()
-    assert (active(fw.InteriorPoint()) < n_variables).all()
+    assert (active(fw.InteriorPointSolver()) < n_variables).all()

@@ -22,7 +22,7 @@ def returns(n_contexts=3, n_scenarios=6, n=4, seed=1):
 @pytest.mark.parametrize("weight", [1e-3, 0.1])
 def test_against_clarabel(weight):
     problem, values = portfolio(), returns()
-    found = fw.solve(problem, fw.Scenarios(values), fw.RidgeSolver(weight))
+    found = fw.solve(problem, fw.Scenarios(values), fw.solvers.RidgeSolver(weight))
     for context, outcomes in enumerate(values):
         z = cp.Variable(4, nonneg=True)
         loss = cp.sum(cp.pos(-outcomes @ z)) / len(outcomes)
@@ -38,7 +38,7 @@ def test_of_equally_good_decisions_the_smallest():
     """Assets that never lose: least squares on the one constraint, p / |p|²."""
     problem = portfolio()
     p = problem.expected_return
-    found = fw.solve(problem, fw.Scenarios(np.ones((1, 5, 4))), fw.RidgeSolver(1e-4))
+    found = fw.solve(problem, fw.Scenarios(np.ones((1, 5, 4))), fw.solvers.RidgeSolver(1e-4))
     torch.testing.assert_close(found.decision[0], p / p.square().sum(), atol=1e-7, rtol=0)
     torch.testing.assert_close(found.objective, torch.zeros(1, dtype=torch.float64))
 
@@ -46,7 +46,9 @@ def test_of_equally_good_decisions_the_smallest():
 def test_the_term_is_of_the_decision_alone():
     """Where the tail of a risk begins is a variable, too, but no decision."""
     problem, values, weight = portfolio(), returns() - 3, 0.4  # all lose, so that it is not 0
-    found = fw.solve(problem.with_risk(fw.CVaR(0.5)), fw.Scenarios(values), fw.RidgeSolver(weight))
+    found = fw.solve(
+        problem.with_risk(fw.CVaR(0.5)), fw.Scenarios(values), fw.solvers.RidgeSolver(weight)
+    )
     for context, outcomes in enumerate(values):
         z, start = cp.Variable(4, nonneg=True), cp.Variable()
         tail = start + cp.sum(cp.pos(cp.pos(-outcomes @ z) - start)) / (0.5 * len(outcomes))
@@ -64,7 +66,7 @@ def test_gradients_against_differences():
 
     def decided(outcomes):
         scenarios = fw.Scenarios(torch.as_tensor(outcomes))
-        return fw.solve(problem, scenarios, fw.RidgeSolver(0.05)).decision
+        return fw.solve(problem, scenarios, fw.solvers.RidgeSolver(0.05)).decision
 
     y = torch.tensor(values, requires_grad=True)
     pull = torch.linspace(1.0, 2.0, 4, dtype=torch.float64)
@@ -84,12 +86,14 @@ def test_combined_learning_through_it():
     predictor = fw.BayesianPredictor(
         (8,), training=fw.Training(epochs=8, learning_rate=0.01), random_state=0
     )
-    learner = fw.CombinedLearner(portfolio(), predictor, 4, solver=fw.RidgeSolver(0.01)).fit(X, y)
+    learner = fw.CombinedLearner(
+        portfolio(), predictor, 4, solver=fw.solvers.RidgeSolver(0.01)
+    ).fit(X, y)
     assert learner.history_[-1]["loss"] < learner.history_[0]["loss"]
-    assert learner.policy_.solver == fw.RidgeSolver(0.01)
+    assert learner.policy_.solver == fw.solvers.RidgeSolver(0.01)
 
 
 @pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf"), "small", True])
 def test_bad_weights(weight):
     with pytest.raises(fw.InvalidInputError, match="weight must be a number above 0"):
-        fw.RidgeSolver(weight)
+        fw.solvers.RidgeSolver(weight)

@@ -11,7 +11,7 @@ from forewise.problems.program import ScenarioProgram
 
 
 @dataclass(frozen=True)
-class Hesitant(fw.InteriorPoint):
+class Hesitant(fw.InteriorPointSolver):
     """Gives up on the contexts at even places."""
 
     def solve_program(self, program: ScenarioProgram) -> fw.Solution:

@@ -51,7 +51,7 @@ def first_stage_program(path: Path) -> fw.ScenarioProgram:
     )
 
 
-@pytest.mark.parametrize("solver", [None, fw.InteriorPoint(), fw.ReferenceSolver()])
+@pytest.mark.parametrize("solver", [None, fw.InteriorPointSolver(), fw.ReferenceSolver()])
 @pytest.mark.parametrize("name", FEASIBLE)
 def test_feasible_programs_have_their_optimum(name, solver):
     program = first_stage_program(shared_folder("qp") / f"{name}.mat")
@@ -149,6 +149,6 @@ def blocks_program(folder: Path) -> fw.ScenarioProgram:
 def test_a_program_whose_path_is_slow_is_followed_to_its_end():
     """stocfor2: the residuals stand still for dozens of iterations while the barrier falls."""
     program = blocks_program(shared_folder("smps") / "stocfor2")
-    solution = fw.solve_program(program, fw.InteriorPoint())
+    solution = fw.solve_program(program, fw.InteriorPointSolver())
     exact = fw.solve_program(program, fw.ReferenceSolver())
     torch.testing.assert_close(solution.objective, exact.objective, rtol=1e-7, atol=0)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from forewise.solvers.kernels import stale_code
-from forewise.solvers.kernels.stale_code import forget_stale_code
+from forewise.solvers.interior_point.kernels import stale_code
+from forewise.solvers.interior_point.kernels.stale_code import forget_stale_code
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import forewise as fw
 from tests.solvers.programs import planted_program, random_shape
 
 EXPECTED = [0.1, 0.2, 0.15, 0.1, 0.12]
-SOLVERS = [fw.AutoSolver(), fw.InteriorPoint(), fw.ReferenceSolver()]
+SOLVERS = [fw.AutoSolver(), fw.InteriorPointSolver(), fw.ReferenceSolver()]
 
 
 def in_other_units(rng: np.random.Generator, program: fw.ScenarioProgram, orders: float):
@@ -127,7 +127,7 @@ def test_a_stock_balance_with_noise_in_the_place_of_zero(noise):
         E=E[None],
         e=torch.full((1, steps), noise).double(),
     )
-    for solver in (fw.InteriorPoint(), fw.ReferenceSolver()):
+    for solver in (fw.InteriorPointSolver(), fw.ReferenceSolver()):
         solution = fw.solve_program(program, solver)
         assert float(solution.objective) == pytest.approx(-29.9)
 
@@ -155,7 +155,7 @@ def corner() -> tuple[fw.ScenarioProgram, dict[str, torch.Tensor]]:
 
 def test_the_value_s_gradient_lies_between_the_one_sided_slopes():
     program, blocks = corner()
-    solution = fw.solve_program(program, fw.InteriorPoint())
+    solution = fw.solve_program(program, fw.InteriorPointSolver())
     solution.objective.sum().backward()
     torch.testing.assert_close(blocks["h"].grad, -solution.duals.inequality.detach())
     # Each of the three rows costs 1 if it is tightened, and gains nothing if it is loosened.
@@ -177,7 +177,7 @@ def test_the_value_s_gradient_is_exact_in_costs_and_weights():
         W=torch.tensor([[[[-1.0, 0.0], [0.0, -1.0], [-1.0, 0.0], [0.0, -1.0]]]]).double(),
         r=torch.cat([-demand, demand, torch.zeros(1, 3, 2).double()], -1),
     )
-    solution = fw.solve_program(program, fw.InteriorPoint())
+    solution = fw.solve_program(program, fw.InteriorPointSolver())
     solution.objective.sum().backward()
     order = 9.0  # the three-quarters quantile
     short = (demand[..., 0] - order).clamp_min(0)

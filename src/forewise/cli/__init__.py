@@ -1,4 +1,4 @@
-"""The command line, one module per group of commands. May import: everything."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from forewise import __version__
-from forewise.cli.bench import bench
-from forewise.cli.data import data
-from forewise.cli.experiments import report, report_real, run, table
 from forewise.demo import run_learning_demo, run_solving_demo
 from forewise.exceptions import ForewiseError, StorageError
 
 app = typer.Typer(
-    help="Decisions that are ready for what the data cannot tell.",
+    help="Contextual stochastic optimisation with learned distributions.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, table, report, report_real):
-    app.command()(command)
-app.add_typer(bench, name="bench")
-app.add_typer(data, name="data")
 
 
 def _show_version(wanted: bool) -> None:
@@ -42,7 +35,7 @@ def common(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Say which it is."),
     ] = False,
 ) -> None:
-    """Decisions that are ready for what the data cannot tell."""
+    """Contextual stochastic optimisation with learned distributions."""
 
 
 @app.command()
@@ -59,15 +52,20 @@ def demo(
     run_learning_demo(console, picture)
 
 
-def main() -> None:
-    """Run the command line; errors that forewise foresees are one line, without a traceback."""
+def run_app(app: typer.Typer) -> None:
+    """Run a command line; errors that forewise foresees are one line, without a traceback."""
     try:
         app()
     except ForewiseError as error:
         # As it is: brackets of a message, as in forewise[cvxpy], are no markup.
-        told = Text.assemble(("error:", "red"), f" {error}")
-        Console(stderr=True).print(told, soft_wrap=True)
+        message = Text.assemble(("error:", "red"), f" {error}")
+        Console(stderr=True).print(message, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")
         sys.exit(130)
+
+
+def main() -> None:
+    """Run the command line."""
+    run_app(app)

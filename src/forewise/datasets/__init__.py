@@ -9,11 +9,8 @@ judged by. `sources` lists the files of real data, `files` finds them, `fetching
 
 from forewise.datasets.bakeries import bakery, bakery_contexts
 from forewise.datasets.base import Conditional, Dataset, Split
-from forewise.datasets.cnnpred import pop2_paper, pop2_strict
 from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
-from forewise.datasets.fetching import fetch
 from forewise.datasets.files import Availability, CorruptDataError, available, locate
-from forewise.datasets.oven import StoreDays, bakery_store_days
 from forewise.datasets.paper import (
     nv_problem,
     nvqp_problem,
@@ -21,7 +18,6 @@ from forewise.datasets.paper import (
     pop2_problem,
     pop_problem,
 )
-from forewise.datasets.real import bakery_newsvendor, day_ahead_problem, oven_problem
 from forewise.datasets.sources import SOURCES, Source
 from forewise.datasets.synthetic import mean_wave, nv1, nv2, nvqp, pop
 
@@ -33,15 +29,10 @@ __all__ = [
     "Dataset",
     "Source",
     "Split",
-    "StoreDays",
     "Victoria",
     "available",
     "bakery",
     "bakery_contexts",
-    "bakery_newsvendor",
-    "bakery_store_days",
-    "day_ahead_problem",
-    "fetch",
     "locate",
     "mean_wave",
     "nv1",
@@ -49,12 +40,9 @@ __all__ = [
     "nv_problem",
     "nvqp",
     "nvqp_problem",
-    "oven_problem",
     "paper_split",
     "pop",
-    "pop2_paper",
     "pop2_problem",
-    "pop2_strict",
     "pop_problem",
     "victoria",
     "victoria_contexts",

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from forewise.arguments import as_finite
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.scenarios import Scenarios
+from forewise.validation.arguments import as_finite
 
 # Draws are made in pieces of about this many numbers, so that what a generator of outcomes
 # computes on the way never outweighs the scenarios that were asked for.

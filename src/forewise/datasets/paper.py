@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from forewise.arguments import as_finite
 from forewise.datasets.base import Dataset, Split, as_count
 from forewise.datasets.synthetic import nv1, nv2, nvqp, pop
 from forewise.exceptions import InvalidInputError
 from forewise.problems import Newsvendor, Portfolio, QuadraticNewsvendor
+from forewise.validation.arguments import as_finite
 
 # A mean return below this is not believed: the holdings that it asks for would be huge.
 _LEAST_EXPECTED_RETURN = 0.01

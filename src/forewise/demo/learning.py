@@ -58,7 +58,7 @@ def run_learning_demo(console: Console, picture: Path) -> None:
     data = fw.datasets.paper_split("nv1", 0)
     problem = fw.datasets.nv_problem()
     true = data.test.true_scenarios(_TRUE_SCENARIOS)
-    oracle = fw.oracle_decision(problem, true)
+    oracle = fw.metrics.oracle_decision(problem, true)
     table = Table(
         title="order what a newsvendor should, learned from 1,800 days (NV1)",
         title_style="bold",

@@ -14,15 +14,15 @@ from typing import Any, Self
 import torch
 from sklearn.base import BaseEstimator
 
-from forewise.arguments import require_instance
 from forewise.exceptions import InvalidInputError
 from forewise.policy.base import Policy
 from forewise.predictors.base import Predictor, require_fitted
-from forewise.predictors.networked import Rows
+from forewise.predictors.networks.base import Rows
 from forewise.problems.base import Problem
 from forewise.problems.certainty import certainty_equivalent
 from forewise.solvers.base import Solver
-from forewise.tables import check_outcomes, check_same_rows
+from forewise.validation.arguments import require_instance
+from forewise.validation.tables import check_outcomes, check_same_rows
 
 
 @dataclass(frozen=True)

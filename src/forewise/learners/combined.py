@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import require_instance
 from forewise.exceptions import InvalidInputError
 from forewise.learners.base import Learner, Past
 from forewise.learners.decoupled import cloned_predictor
@@ -19,13 +18,14 @@ from forewise.learners.objectives import (
 )
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor, check_n_scenarios
-from forewise.predictors.networked import NetworkPredictor, Rows
-from forewise.predictors.training import Training
+from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.training import Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import Solver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.solution import Solution
+from forewise.validation.arguments import require_instance
 
 
 class CombinedLearner(Learner):
@@ -141,7 +141,7 @@ class CombinedLearner(Learner):
         if isinstance(self.solver, ReferenceSolver):
             raise InvalidInputError(
                 "solver must be one with gradients, but is a ReferenceSolver: use AutoSolver() "
-                "or InteriorPoint()"
+                "or InteriorPointSolver()"
             )
         if not isinstance(predictor, NetworkPredictor):
             raise InvalidInputError(

@@ -7,18 +7,18 @@ from typing import Any
 
 from sklearn.base import clone
 
-from forewise.arguments import require_instance
 from forewise.exceptions import InvalidInputError
 from forewise.learners.base import Learner, Past
 from forewise.learners.monitor import Monitored, RegretMonitor
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor
-from forewise.predictors.bayesian import BayesianPredictor
-from forewise.predictors.networked import NetworkPredictor, Rows
-from forewise.predictors.training import Objective, Training
+from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.bayesian import BayesianPredictor
+from forewise.predictors.networks.training import Objective, Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver
 from forewise.solvers.base import Solver
+from forewise.validation.arguments import require_instance
 
 
 class DecoupledLearner(Learner):
@@ -60,7 +60,7 @@ class DecoupledLearner(Learner):
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
         if self.monitor is not None and not isinstance(self.monitor, RegretMonitor):
             raise InvalidInputError(
-                "monitor must be a forewise.RegretMonitor or None, but is a "
+                "monitor must be a forewise.learners.RegretMonitor or None, but is a "
                 f"{type(self.monitor).__name__}"
             )
         predictor = cloned_predictor(self.predictor)

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from forewise.arguments import came_as, require_instance
 from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.learners.base import Learner, Past
 from forewise.learners.objectives import (
@@ -21,16 +20,17 @@ from forewise.learners.objectives import (
     require_gradients,
 )
 from forewise.policy.direct import DirectPolicy
-from forewise.predictors.point import PointPredictor
-from forewise.predictors.training import Training
+from forewise.predictors.networks.point import PointPredictor
+from forewise.predictors.networks.training import Training
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
 from forewise.solvers.base import ProgramSolver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.projection import project
 from forewise.solvers.solution import Solution
-from forewise.tables import check_outcomes, column_names
+from forewise.validation.arguments import came_as, require_instance
+from forewise.validation.tables import check_outcomes, column_names
 
 _GROUPS, _GROUP_SIZE = 64, 16  # small groups of rows whose decisions say where decisions lie
 
@@ -49,7 +49,7 @@ class DirectLearner(Learner):
     network : PointPredictor, optional
         Hidden sizes, training and random state of the network; `PointPredictor()` by default.
     solver : ProgramSolver, optional
-        What projects; `InteriorPoint()` by default.
+        What projects; `InteriorPointSolver()` by default.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class DirectLearner(Learner):
 
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> DirectPolicy:
         if self.solver is not None:
-            require_instance("solver", self.solver, ProgramSolver, "InteriorPoint()")
+            require_instance("solver", self.solver, ProgramSolver, "InteriorPointSolver()")
         require_gradients(self.problem)
-        refusal = self.problem.direct_refusal()
-        if refusal is not None:
-            raise UnsupportedProblemError(refusal)
+        unsupported_reason = self.problem.direct_unsupported_reason()
+        if unsupported_reason is not None:
+            raise UnsupportedProblemError(unsupported_reason)
         rule = self._cloned_rule()
         outcomes = check_outcomes(self, y)
         near = _decisions_of_groups(past.problem, outcomes)
@@ -89,12 +89,12 @@ class DirectLearner(Learner):
             else None,
             scale=cost_of_ignoring_context(problem, rows.y, None),
             title="direct",
-            learned_with={"the solver": self.solver or InteriorPoint()},
+            learned_with={"the solver": self.solver or InteriorPointSolver()},
         )
         rule.train(objective, rows, rule.training or Training())
         self.history_ = rule.history_
         self._remember(rule)
-        solver = self.solver or InteriorPoint()
+        solver = self.solver or InteriorPointSolver()
         return DirectPolicy(self.problem, rule, outcomes.shape[1], column_names(y), solver)
 
     def _cloned_rule(self) -> PointPredictor:

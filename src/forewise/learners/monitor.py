@@ -14,13 +14,13 @@ import torch
 
 from forewise.learners.objectives import Judge
 from forewise.predictors.base import check_n_scenarios
-from forewise.predictors.network import Network
-from forewise.predictors.networked import NetworkPredictor, Rows
-from forewise.predictors.parameter_checks import require_count
-from forewise.predictors.training import Objective
+from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.training import Objective
 from forewise.problems.base import Problem
 from forewise.solvers.auto import solve
 from forewise.solvers.base import Solver
+from forewise.validation.parameters import require_count
 
 
 @dataclass(frozen=True)

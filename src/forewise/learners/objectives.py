@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from forewise.exceptions import SolveError, UnsupportedProblemError
-from forewise.predictors.network import Network
-from forewise.predictors.networked import Rows
-from forewise.predictors.training import Objective, validation_generator
+from forewise.predictors.networks.base import Rows
+from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.training import Objective, validation_generator
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
@@ -163,9 +163,11 @@ def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | N
 
 def require_gradients(problem: Problem) -> None:
     """Raise with what is possible instead, where decisions have no gradients."""
-    refusal = problem.gradient_refusal()
-    if refusal is not None:
-        raise UnsupportedProblemError(f"this problem cannot be learned through: {refusal}")
+    unsupported_reason = problem.gradient_unsupported_reason()
+    if unsupported_reason is not None:
+        raise UnsupportedProblemError(
+            f"this problem cannot be learned through: {unsupported_reason}"
+        )
 
 
 def _standard_error(values: torch.Tensor) -> float:

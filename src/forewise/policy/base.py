@@ -15,14 +15,14 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from forewise.arguments import as_random_state
 from forewise.display import COLUMNS, described, html_parts
 from forewise.exceptions import ExtrapolationWarning, InvalidInputError, SolveError
 from forewise.policy.packing import write_policy
 from forewise.predictors.base import check_n_scenarios
 from forewise.problems.base import Problem
 from forewise.solvers.solution import Solution, Status
-from forewise.tables import check_same_rows, like
+from forewise.validation.arguments import as_random_state
+from forewise.validation.tables import check_same_rows, like
 
 #: Numbers in the scenarios of one piece: what bounds the memory of `decide`.
 _ENTRIES = 2**20
@@ -174,8 +174,8 @@ def _warn_of_extrapolation(rows: np.ndarray) -> None:
     warnings.warn(
         f"{rows.sum()} of {len(rows)} contexts lie outside the range of the training rows by more "
         f"than half of its width (the first are rows {first}). What a network predicts there "
-        "may be anything. A predictor with caution=Caution() draws past outcomes for contexts "
-        "unlike those of training; extrapolate=False holds every column at the range seen",
+        "may be anything. With off_support=OffSupportFallback() it draws past outcomes there; with "
+        "extrapolate=False it holds every column at the range seen",
         ExtrapolationWarning,
         stacklevel=3,
     )

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from forewise.policy.base import Policy
-from forewise.predictors.point import PointPredictor
+from forewise.predictors.networks.point import PointPredictor
 from forewise.problems.base import Problem
 from forewise.solvers.base import ProgramSolver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.projection import project
 from forewise.solvers.solution import Solution
 
@@ -36,7 +36,7 @@ class DirectPolicy(Policy):
     rule: PointPredictor
     outcomes: int
     names: list[str] | None = None
-    solver: ProgramSolver = field(default_factory=InteriorPoint)
+    solver: ProgramSolver = field(default_factory=InteriorPointSolver)
 
     @property
     def n_outcomes(self) -> int:

@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError, UnfittedError
 from forewise.scenarios import Scenarios
-from forewise.tables import check_contexts
+from forewise.validation.arguments import as_random_state
+from forewise.validation.tables import check_contexts
 
 
 class Predictor(BaseEstimator, ABC):

@@ -15,15 +15,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from forewise.arguments import as_random_state
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.parameter_checks import require_count, require_positive
-from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.networks.standardise import mean_and_std, standardise
 from forewise.predictors.trees import find_leaves, numbered
 from forewise.predictors.weighted_support import context_slices, systematic_picks
 from forewise.scenarios import Scenarios
-from forewise.tables import check_training_data
+from forewise.validation.arguments import as_random_state
+from forewise.validation.parameters import require_count, require_positive
+from forewise.validation.tables import check_training_data
 
 _CHECKED_ROWS = 64
 

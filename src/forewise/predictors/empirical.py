@@ -13,7 +13,7 @@ import torch
 from forewise.predictors.base import Predictor
 from forewise.predictors.weighted_support import equal_picks, outcome_order
 from forewise.scenarios import Scenarios
-from forewise.tables import check_training_data
+from forewise.validation.tables import check_training_data
 
 
 class EmpiricalPredictor(Predictor):

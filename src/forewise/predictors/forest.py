@@ -12,15 +12,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.ensemble import RandomForestRegressor
 
-from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.parameter_checks import require_count
-from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.networks.standardise import mean_and_std, standardise
 from forewise.predictors.trees import find_leaves, numbered
 from forewise.predictors.weighted_support import outcome_order, weighted_scenarios
 from forewise.scenarios import Scenarios
-from forewise.tables import check_training_data
+from forewise.validation.arguments import as_random_state
+from forewise.validation.parameters import require_count
+from forewise.validation.tables import check_training_data
 
 
 class ForestPredictor(Predictor):

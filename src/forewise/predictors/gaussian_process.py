@@ -14,21 +14,21 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
-from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.blocks import blocks
 from forewise.predictors.marginal_likelihood import (
     Bounds,
     Evidence,
     SquaredExponential,
     best_kernel,
 )
-from forewise.predictors.noise import normal_draws
-from forewise.predictors.parameter_checks import require_bounds, require_count, require_positive
-from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.networks.blocks import blocks
+from forewise.predictors.networks.noise import normal_draws
+from forewise.predictors.networks.standardise import mean_and_std, standardise
 from forewise.scenarios import Scenarios
-from forewise.tables import check_training_data
+from forewise.validation.arguments import as_random_state
+from forewise.validation.parameters import require_bounds, require_count, require_positive
+from forewise.validation.tables import check_training_data
 
 
 class GaussianProcessPredictor(Predictor):

@@ -14,10 +14,10 @@ import numpy as np
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.parameter_checks import require_choice
 from forewise.predictors.weighted_support import outcome_order, systematic_picks
 from forewise.scenarios import Scenarios
-from forewise.tables import check_training_data
+from forewise.validation.parameters import require_choice
+from forewise.validation.tables import check_training_data
 
 _SHOWN = 3  # unseen groups that an error message lists
 

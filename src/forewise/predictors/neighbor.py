@@ -13,11 +13,11 @@ from scipy.spatial.distance import cdist
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.parameter_checks import require_choice, require_count
-from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.networks.standardise import mean_and_std, standardise
 from forewise.predictors.weighted_support import outcome_order, weighted_scenarios
 from forewise.scenarios import Scenarios
-from forewise.tables import check_training_data
+from forewise.validation.parameters import require_choice, require_count
+from forewise.validation.tables import check_training_data
 
 _KERNELS = ("uniform", "epanechnikov")
 

@@ -27,14 +27,14 @@ from sklearn.linear_model import (
 )
 from sklearn.model_selection import KFold
 
-from forewise.arguments import as_random_state
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise.predictors.base import Predictor
 from forewise.predictors.boosting import BoostingPredictor
-from forewise.predictors.parameter_checks import require_count
 from forewise.predictors.weighted_support import equal_picks, outcome_order
 from forewise.scenarios import Scenarios
-from forewise.tables import check_training_data
+from forewise.validation.arguments import as_random_state
+from forewise.validation.parameters import require_count
+from forewise.validation.tables import check_training_data
 
 #: Regressors that predict ``X @ coef_ + intercept_``. Others have these attributes too and
 #: predict something else (a Poisson regressor its exponential).

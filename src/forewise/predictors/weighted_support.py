@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from forewise.predictors.standardise import mean_and_std, standardise
+from forewise.predictors.networks.standardise import mean_and_std, standardise
 from forewise.scenarios import Scenarios
 
 #: Numbers of a (contexts, training rows) array that are held at a time.

@@ -11,20 +11,20 @@ decisions break constraints.
 problem that another becomes with it.
 """
 
-from forewise.given import Given
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.certainty import certainty_equivalent
-from forewise.problems.chance import ChanceConstraint, chance
 from forewise.problems.cones import ConicProgram
+from forewise.problems.cvxpy.chance import ChanceConstraint, chance
+from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.kinds import ProgramKind
-from forewise.problems.modelled import CvxpyProblem
 from forewise.problems.newsvendor import Newsvendor
 from forewise.problems.portfolio import Portfolio
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
 from forewise.problems.risk import CVaR, Expectation, MeanCVaR, Risk, WorstCase
 from forewise.problems.risk_averse import RiskAverseProblem
+from forewise.validation.given import Given
 
 __all__ = [
     "CVaR",

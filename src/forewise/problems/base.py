@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import torch
 
-from forewise.arguments import WORKING_DTYPE, as_table, as_tensor, row_labels
 from forewise.display import described
 from forewise.exceptions import InvalidInputError
 from forewise.problems.feasibility import (
@@ -28,7 +27,8 @@ from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.problems.risk import Risk
 from forewise.scenarios import Scenarios
-from forewise.tables import check_same_rows
+from forewise.validation.arguments import WORKING_DTYPE, as_table, as_tensor, row_labels
+from forewise.validation.tables import check_same_rows
 
 _DICTS_ARE_NOT_TABLES = (
     ". scikit-learn takes no rows of a dict when it splits data: pass forewise.Given(dict), or a "
@@ -80,14 +80,14 @@ class Problem(ABC):
         """The kind of program the problem becomes. Asked by solvers, to say what they cannot do."""
         return ProgramKind.QUADRATIC
 
-    def gradient_refusal(self) -> str | None:
+    def gradient_unsupported_reason(self) -> str | None:
         """Why decisions have no gradients, and what to do instead; None where they have.
 
         Asked by learners that train through the solver.
         """
         return None
 
-    def direct_refusal(self) -> str | None:
+    def direct_unsupported_reason(self) -> str | None:
         """Why no rule without a distribution can be learned; None where one can."""
         return None
 

@@ -5,8 +5,8 @@ May import: arguments, its sibling `base`.
 
 from __future__ import annotations
 
-from forewise.arguments import require_instance
 from forewise.problems.base import CertaintyEquivalent, Problem
+from forewise.validation.arguments import require_instance
 
 
 def certainty_equivalent(problem: Problem) -> CertaintyEquivalent | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import torch
 
-from forewise.arguments import WORKING_DTYPE
+from forewise.validation.arguments import WORKING_DTYPE
 
 # A bound is rounding where it is a smaller share of what the row's decisions come to.
 _ROUNDING = 1e-12

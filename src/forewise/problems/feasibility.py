@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from forewise.arguments import WORKING_DTYPE
 from forewise.exceptions import InfeasibleDecisionError, InvalidInputError
-from forewise.problems.auxiliary import SharedConstraints
-from forewise.problems.cone_formulas import cone_violation
 from forewise.problems.cones import Cones
 from forewise.problems.constraint_sizes import Point, limits, ratio, row_sizes
-from forewise.problems.definitions import Definitions
+from forewise.problems.cvxpy.auxiliary import SharedConstraints
+from forewise.problems.cvxpy.cone_formulas import cone_violation
+from forewise.problems.cvxpy.definitions import Definitions
 from forewise.problems.program import apply, joined
+from forewise.validation.arguments import WORKING_DTYPE
 
 #: What a decision may break its constraints by, and still be called feasible.
 FEASIBILITY_TOLERANCE = 1e-6

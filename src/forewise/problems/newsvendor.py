@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import WORKING_DTYPE, as_vector, require_nonnegative
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.feasibility import Constraints
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
+from forewise.validation.arguments import WORKING_DTYPE, as_vector, require_nonnegative
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import as_scalar, as_vector
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
 from forewise.problems.feasibility import Constraints
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
+from forewise.validation.arguments import as_scalar, as_vector
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -21,8 +21,8 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import WORKING_DTYPE, as_finite, as_tensor
 from forewise.exceptions import InvalidInputError
+from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_tensor
 
 # Block -> the sizes of its trailing dimensions, by name: z and u are the variables, g and e
 # the first-stage rows, t the scenario rows that touch z, r all scenario inequalities, s the

@@ -10,13 +10,6 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import (
-    as_finite,
-    as_quadratic,
-    as_scalar,
-    as_vector,
-    require_nonnegative,
-)
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.feasibility import Constraints
@@ -27,6 +20,13 @@ from forewise.problems.newsvendor import (
 )
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
+from forewise.validation.arguments import (
+    as_finite,
+    as_quadratic,
+    as_scalar,
+    as_vector,
+    require_nonnegative,
+)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import as_scalar, as_tensor
 from forewise.exceptions import InvalidInputError
+from forewise.validation.arguments import as_scalar, as_tensor
 
 
 class Risk(ABC):

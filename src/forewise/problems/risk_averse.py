@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from forewise.arguments import require_instance
 from forewise.exceptions import UnsupportedProblemError
 from forewise.problems.base import Problem
 from forewise.problems.feasibility import Constraints
@@ -20,6 +19,7 @@ from forewise.problems.program import ScenarioProgram
 from forewise.problems.risk import Expectation, Risk
 from forewise.problems.tail import tail_program
 from forewise.scenarios import Scenarios
+from forewise.validation.arguments import require_instance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,16 +84,16 @@ class RiskAverseProblem(Problem):
         decision = first_stage[:, : self.n_decisions(outcome.shape[1])]
         return self.risk.realised(self.unchecked_cost(decision, outcome), first_stage[:, -1])
 
-    def gradient_refusal(self) -> str | None:
+    def gradient_unsupported_reason(self) -> str | None:
         """The problem's own, and that of the worst case."""
         if self.risk.level == 1:
             return (
                 "the worst case cannot be learned from one outcome per context: train with "
                 "CVaR(0.95), say, and decide with WorstCase()"
             )
-        return self.problem.gradient_refusal()
+        return self.problem.gradient_unsupported_reason()
 
-    def direct_refusal(self) -> str | None:
+    def direct_unsupported_reason(self) -> str | None:
         """A risk is about a distribution."""
         return (
             f"{self.risk} is about the distribution of the cost, and a direct rule has no "

@@ -11,11 +11,11 @@ problem with a quadratic term. `recourse` lends solvers to problems whose costs 
 
 from forewise.solvers.auto import AutoSolver, solve, solve_program
 from forewise.solvers.base import ProgramSolver, Solver
-from forewise.solvers.closed_form import DualSearch, WeightedQuantile
-from forewise.solvers.conic import ConicSolver
-from forewise.solvers.conic_engines import Clarabel, ConicEngine, Moreau
+from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
+from forewise.solvers.conic.engines import ClarabelEngine, ConicEngine, MoreauEngine
+from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.recourse import solve_recourse as _solve_recourse  # noqa: F401
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.ridge import RidgeSolver
@@ -25,15 +25,15 @@ from forewise.solvers.solution import Certificate, ConeDuals, Duals, Solution, S
 __all__ = [
     "AutoSolver",
     "Certificate",
-    "Clarabel",
+    "ClarabelEngine",
     "ConeDuals",
     "ConicEngine",
     "ConicSolver",
-    "DualSearch",
+    "DualSearchSolver",
     "Duals",
     "IntegerSolver",
-    "InteriorPoint",
-    "Moreau",
+    "InteriorPointSolver",
+    "MoreauEngine",
     "ProgramSolver",
     "ReferenceSolver",
     "RidgeSolver",
@@ -41,7 +41,7 @@ __all__ = [
     "Solution",
     "Solver",
     "Status",
-    "WeightedQuantile",
+    "WeightedQuantileSolver",
     "solve",
     "solve_program",
 ]

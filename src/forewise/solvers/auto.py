@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 
 import torch
 
-from forewise.arguments import require_instance
 from forewise.problems.base import Problem
 from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver, checked, run
-from forewise.solvers.closed_form import DualSearch, WeightedQuantile
-from forewise.solvers.conic import ConicSolver
+from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
+from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.risk import RiskSolver
 from forewise.solvers.second_opinion import SecondOpinion
 from forewise.solvers.solution import Solution, Status
+from forewise.validation.arguments import require_instance
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,18 +44,18 @@ class AutoSolver(Solver):
         What solves problems with whole numbers.
     """
 
-    general: ProgramSolver = field(default_factory=InteriorPoint)
+    general: ProgramSolver = field(default_factory=InteriorPointSolver)
     conic: ConicSolver = field(default_factory=ConicSolver)
     integer: IntegerSolver = field(default_factory=IntegerSolver)
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """What the chosen solver says."""
-        return self.choice(problem).refusal(problem)
+        return self.choice(problem).unsupported_reason(problem)
 
     def choice(self, problem: Problem) -> Solver:
         """The solver that `solve` will use for this problem."""
-        for special in (WeightedQuantile(), DualSearch(), RiskSolver(self._general)):
-            if special.refusal(problem) is None:
+        for special in (WeightedQuantileSolver(), DualSearchSolver(), RiskSolver(self._general)):
+            if special.unsupported_reason(problem) is None:
                 return special
         solvers: dict[ProgramKind, Solver] = {
             ProgramKind.QUADRATIC: self.general,
@@ -67,7 +67,7 @@ class AutoSolver(Solver):
     @property
     def _general(self) -> ProgramSolver:
         """The general solver, with the reference's opinion where it has none of its own."""
-        if isinstance(self.general, InteriorPoint):
+        if isinstance(self.general, InteriorPointSolver):
             return SecondOpinion(self.general, ReferenceSolver())
         return self.general
 
@@ -77,7 +77,7 @@ class AutoSolver(Solver):
         if choice is self.general:
             return self._general.solve(problem, scenarios)
         solution = choice.solve(problem, scenarios)
-        if not isinstance(choice, WeightedQuantile | DualSearch):
+        if not isinstance(choice, WeightedQuantileSolver | DualSearchSolver):
             return solution
         open_ones = solution.contexts_that_are(Status.INACCURATE)
         if not open_ones:
@@ -121,7 +121,7 @@ def solve_program(
     By default the interior point does, and the reference has the last word where it has none.
     """
     if solver is None:
-        solver = SecondOpinion(InteriorPoint(), ReferenceSolver())
+        solver = SecondOpinion(InteriorPointSolver(), ReferenceSolver())
     require_instance("program", program, ScenarioProgram, "problem.program(scenarios)")
-    require_instance("solver", solver, ProgramSolver, "InteriorPoint()")
+    require_instance("solver", solver, ProgramSolver, "InteriorPointSolver()")
     return checked(solver.solve_program(program), on_failure)

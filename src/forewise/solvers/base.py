@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 
 import torch
 
-from forewise.arguments import require_instance
 from forewise.display import described
 from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.problems.base import Problem
@@ -19,6 +18,7 @@ from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.solution import Solution, Status
+from forewise.validation.arguments import require_instance
 
 _SHOWN = 5  # failed contexts that an error message lists
 
@@ -34,7 +34,7 @@ class Solver(ABC):
     """HOW a problem is solved. A solver holds settings and no state."""
 
     @abstractmethod
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """Why this solver cannot solve `problem`, or None if it can. Called before `solve`."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class Solver(ABC):
 class ProgramSolver(Solver):
     """A solver of scenario programs, and so of every linear or quadratic problem."""
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """What is no linear or quadratic program is refused."""
         solver = _SOLVERS[problem.program_kind]
         if solver is None:
@@ -77,9 +77,11 @@ def run(solver: Solver, problem: Problem, scenarios: Scenarios, on_failure: str)
             f"scenarios must be a forewise.Scenarios, but is a {type(scenarios).__name__}: "
             "wrap the array as Scenarios(values)"
         )
-    refusal = solver.refusal(problem)
-    if refusal is not None:
-        raise UnsupportedProblemError(f"{type(solver).__name__} cannot solve this: {refusal}")
+    unsupported_reason = solver.unsupported_reason(problem)
+    if unsupported_reason is not None:
+        raise UnsupportedProblemError(
+            f"{type(solver).__name__} cannot solve this: {unsupported_reason}"
+        )
     n_decisions = problem.n_decisions(scenarios.n_outcomes)
     solution = solver.solve(problem, scenarios).of_decisions(n_decisions)
     return checked(solution, on_failure).to(scenarios.values.dtype)

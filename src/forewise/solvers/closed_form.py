@@ -1,7 +1,7 @@
 """Exact solutions of the newsvendors, by sorting instead of iterating.
 
-`WeightedQuantile` solves the classical newsvendor, `DualSearch` the quadratic one whose items
-touch each other through the budget alone. Both are plain torch, and differentiated as they
+`WeightedQuantileSolver` solves the classical newsvendor, `DualSearchSolver` the quadratic one whose
+items touch each other through the budget alone. Both are plain torch, and differentiated as they
 stand: which scenarios lie below the decision is found without gradients, and the decision is
 then a formula in those scenarios.
 
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from forewise.arguments import WORKING_DTYPE
 from forewise.problems.base import Problem
 from forewise.problems.newsvendor import Newsvendor
 from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
@@ -23,6 +22,7 @@ from forewise.scenarios import Scenarios
 from forewise.solvers.base import Solver
 from forewise.solvers.newsvendor_evidence import ItemCosts, newsvendor_solution
 from forewise.solvers.solution import Solution
+from forewise.validation.arguments import WORKING_DTYPE
 
 # A quantile is the smallest value whose cumulated weight reaches the level, up to rounding.
 _ROUNDING = 1e-12
@@ -34,10 +34,10 @@ _UNUSED = 1e-10
 
 
 @dataclass(frozen=True, repr=False)
-class WeightedQuantile(Solver):
+class WeightedQuantileSolver(Solver):
     """The newsvendor's decision: each item's weighted quantile of demand, at least 0."""
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """Only a `Newsvendor` is solved by a quantile."""
         if isinstance(problem, Newsvendor):
             return None
@@ -85,7 +85,7 @@ def _quantile_rank(
 
 
 @dataclass(frozen=True, repr=False)
-class DualSearch(Solver):
+class DualSearchSolver(Solver):
     """The separable quadratic newsvendor: a search for the budget's multiplier.
 
     Given the multiplier, an item's best order is where its piecewise linear marginal cost
@@ -96,7 +96,7 @@ class DualSearch(Solver):
     their sorting.
     """
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """Only separable quadratic newsvendors with strictly convex items."""
         if not isinstance(problem, QuadraticNewsvendor):
             return (
@@ -104,12 +104,12 @@ class DualSearch(Solver):
                 "use AutoSolver()"
             )
         if not problem.is_separable:
-            return "a quadratic cost has entries off its diagonal; use InteriorPoint()"
+            return "a quadratic cost has entries off its diagonal; use InteriorPointSolver()"
         least = torch.minimum(problem.shortage_quadratic, problem.excess_quadratic)
         if (problem.quadratic + least <= 0).any():
-            return "an item has no quadratic cost, so its order may jump; use InteriorPoint()"
+            return "an item has no quadratic cost, so its order may jump; use InteriorPointSolver()"
         if problem.price is not None and (problem.price < 0).any():
-            return "a price is negative, so spending may rise with it; use InteriorPoint()"
+            return "a price is negative, so spending may rise with it; use InteriorPointSolver()"
         return None
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:

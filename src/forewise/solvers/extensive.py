@@ -14,8 +14,8 @@ import scipy.sparse as sp
 import torch
 
 from forewise.problems.program import RECOURSE, ScenarioProgram
-from forewise.solvers.kernels.loading import NOISE
-from forewise.solvers.kernels.points import Points
+from forewise.solvers.interior_point.kernels.loading import NOISE
+from forewise.solvers.interior_point.kernels.points import Points
 
 Array = np.ndarray
 

@@ -13,9 +13,9 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
+from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.kinds import ProgramKind
-from forewise.problems.modelled import CvxpyProblem
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import Solver, valid_contexts
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
@@ -64,7 +64,7 @@ class IntegerSolver(Solver):
         if not self.time_limit > 0:
             raise InvalidInputError(f"time_limit must be positive, but is {self.time_limit!r}")
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """What has no whole numbers is refused."""
         if problem.program_kind is ProgramKind.INTEGER:
             return None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 
 from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
-from forewise.solvers.optimality import ACCEPTED, largest
+from forewise.solvers.interior_point.optimality import ACCEPTED, largest
 from forewise.solvers.solution import Duals, Solution, Status
 
 

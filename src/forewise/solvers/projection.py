@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import torch
 
-from forewise.arguments import WORKING_DTYPE
 from forewise.problems.base import Problem
 from forewise.problems.cones import ConicProgram
+from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.problems.kinds import ProgramKind
-from forewise.problems.modelled import CvxpyProblem
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver
-from forewise.solvers.conic import ConicSolver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.conic.solver import ConicSolver
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.solution import Solution
+from forewise.validation.arguments import WORKING_DTYPE
 
 
 def project(
@@ -34,7 +34,7 @@ def project(
     n_outcomes : int
         Of the outcomes the problem is about.
     solver : ProgramSolver, optional
-        `InteriorPoint()` by default. Where there are cones, a `ConicSolver` takes its place.
+        `InteriorPointSolver()` by default. Where there are cones, a `ConicSolver` takes its place.
 
     Returns
     -------
@@ -65,4 +65,4 @@ def project(
     if conic is not None:
         cones = ConicProgram.of_first_stage(program, conic.cones, conic.G, conic.h)
         return ConicSolver().solve_program(cones).of_decisions(n_decisions)
-    return (solver or InteriorPoint()).solve_program(program).of_decisions(n_decisions)
+    return (solver or InteriorPointSolver()).solve_program(program).of_decisions(n_decisions)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import torch
 
 from forewise.problems.cones import ConicProgram
+from forewise.problems.cvxpy.recourse import RecourseAnswer, use_recourse_solver
 from forewise.problems.integers import IntegerProgram
 from forewise.problems.program import ScenarioProgram
-from forewise.problems.recourse import RecourseAnswer, use_recourse_solver
-from forewise.solvers.conic import ConicSolver
+from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.solution import Solution, Status
 
@@ -28,7 +28,7 @@ def solve_recourse(program: ScenarioProgram | ConicProgram | IntegerProgram) -> 
         return _answer(ConicSolver(_PRECISE).solve_program(program))
     if isinstance(program, IntegerProgram):
         return _answer(IntegerSolver().solve_program(program))
-    answer = _answer(InteriorPoint().solve_program(program))
+    answer = _answer(InteriorPointSolver().solve_program(program))
     known = answer.infeasible | answer.unbounded | answer.x.isfinite().all(-1)
     open_ones = (~known).nonzero().squeeze(-1)
     if len(open_ones) == 0:

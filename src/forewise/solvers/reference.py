@@ -18,11 +18,8 @@ from forewise.problems.kinds import ProgramKind
 from forewise.problems.program import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, valid_contexts
-from forewise.solvers.conic import ConicSolver
-from forewise.solvers.conic_engines import Clarabel
-from forewise.solvers.diagnosis import search
-from forewise.solvers.differentiation import TensorPoints
-from forewise.solvers.equilibration import solve_equilibrated
+from forewise.solvers.conic.engines import ClarabelEngine
+from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.extensive import (
     ExtensiveForm,
     ExtensivePoint,
@@ -32,11 +29,14 @@ from forewise.solvers.extensive import (
 )
 from forewise.solvers.highs import run_highs
 from forewise.solvers.integer import IntegerSolver
-from forewise.solvers.kernels.arrays import as_arrays
-from forewise.solvers.kernels.batch import no_points
-from forewise.solvers.kernels.points import Points
-from forewise.solvers.optimality import ACCEPTED, residuals_of_points
-from forewise.solvers.polishing import corrected
+from forewise.solvers.interior_point.diagnosis import search
+from forewise.solvers.interior_point.differentiation import TensorPoints
+from forewise.solvers.interior_point.equilibration import solve_equilibrated
+from forewise.solvers.interior_point.kernels.arrays import as_arrays
+from forewise.solvers.interior_point.kernels.batch import no_points
+from forewise.solvers.interior_point.kernels.points import Points
+from forewise.solvers.interior_point.optimality import ACCEPTED, residuals_of_points
+from forewise.solvers.interior_point.polishing import corrected
 from forewise.solvers.solution import Certificate, Duals, Solution, Status
 
 Array = np.ndarray
@@ -67,7 +67,7 @@ class ReferenceSolver(ProgramSolver):
 
     tolerance: float = 1e-9
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """None: there is a library for every kind of program."""
         return None
 
@@ -75,7 +75,7 @@ class ReferenceSolver(ProgramSolver):
         """Solve the problem's program, whatever its kind."""
         with torch.no_grad():
             if problem.program_kind is ProgramKind.CONIC:
-                return ConicSolver(self.tolerance, Clarabel()).solve(problem, scenarios)
+                return ConicSolver(self.tolerance, ClarabelEngine()).solve(problem, scenarios)
             if problem.program_kind is ProgramKind.INTEGER:
                 return IntegerSolver(gap=self.tolerance).solve(problem, scenarios)
             return super().solve(problem, scenarios)

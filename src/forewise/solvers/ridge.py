@@ -14,7 +14,7 @@ from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.solution import Solution
 
 
@@ -25,8 +25,8 @@ class RidgeSolver(Solver):
     Linear programs are often learned through in this way (Wilder et al. 2019; the paper's text):
     of decisions equally good the smallest is taken, and the decision no longer jumps. It pays by
     decisions that are not those of the problem, and the more the larger the weight. Prefer
-    `InteriorPoint`, which differentiates linear programs as they are, unless a short decision is
-    wanted or others' results are to be repeated.
+    `InteriorPointSolver`, which differentiates linear programs as they are, unless a short decision
+    is wanted or others' results are to be repeated.
 
     The solution's objective is the problem's own, without the term; its multipliers are those of
     the program with it.
@@ -49,16 +49,16 @@ class RidgeSolver(Solver):
     """
 
     weight: float
-    general: ProgramSolver = field(default_factory=InteriorPoint)
+    general: ProgramSolver = field(default_factory=InteriorPointSolver)
 
     def __post_init__(self) -> None:
         number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
         if not number or not (self.weight > 0 and math.isfinite(self.weight)):
             raise InvalidInputError(f"weight must be a number above 0, but is {self.weight!r}")
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """What the general solver refuses."""
-        return self.general.refusal(problem)
+        return self.general.unsupported_reason(problem)
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's program with the term."""

@@ -23,7 +23,7 @@ from forewise.problems.risk_averse import RiskAverseProblem
 from forewise.problems.tail import Centre, tail_program
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver
-from forewise.solvers.interior_point import InteriorPoint
+from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.solution import Duals, Solution, Status
 
 # Where the mean does not count, scenarios outside of the tail have no curvature of their own. This
@@ -78,10 +78,10 @@ class RiskSolver(Solver):
         Programs that may be solved for a quadratic cost.
     """
 
-    general: ProgramSolver = field(default_factory=InteriorPoint)
+    general: ProgramSolver = field(default_factory=InteriorPointSolver)
     max_rounds: int = 60
 
-    def refusal(self, problem: Problem) -> str | None:
+    def unsupported_reason(self, problem: Problem) -> str | None:
         """Only problems with a risk have one to minimise."""
         if isinstance(problem, RiskAverseProblem):
             return None

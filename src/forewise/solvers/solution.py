@@ -114,7 +114,7 @@ class Solution:
     certificates : mapping from context to Certificate
         For the contexts that are infeasible or unbounded.
     cone_duals : ConeDuals, or None where there are no cones
-    companions : tensor (n_contexts, any number), or None where there are none
+    auxiliary : tensor (n_contexts, any number), or None where there are none
         First-stage variables that come with the problem's program and are not the decision: where
         the tail of a risk begins, an absolute value in a constraint.
     iterations : tensor (n_contexts,)
@@ -131,21 +131,21 @@ class Solution:
     iterations: torch.Tensor
     certificates: Mapping[int, Certificate] = field(default_factory=dict)
     cone_duals: ConeDuals | None = None
-    companions: torch.Tensor | None = None
+    auxiliary: torch.Tensor | None = None
 
     @property
     def first_stage(self) -> torch.Tensor:
         """All that was chosen before the outcome, the decision first."""
-        if self.companions is None:
+        if self.auxiliary is None:
             return self.decision
-        return torch.cat([self.decision, self.companions], dim=1)
+        return torch.cat([self.decision, self.auxiliary], dim=1)
 
     def of_decisions(self, count: int) -> Solution:
         """The solution of a problem with so many decisions: the other variables stand aside."""
         if self.decision.shape[1] == count:
             return self
-        decision, companions = self.decision[:, :count], self.decision[:, count:]
-        return replace(self, decision=decision, companions=companions)
+        decision, auxiliary = self.decision[:, :count], self.decision[:, count:]
+        return replace(self, decision=decision, auxiliary=auxiliary)
 
     @property
     def optimal(self) -> torch.Tensor:
@@ -209,12 +209,12 @@ class Solution:
             return kind(*(join([getattr(part, name) for part in of]) for name in names))
 
         names = [item.name for item in fields(cls) if item.type == "torch.Tensor"]
-        companions = [part.companions for part in parts if part.companions is not None]
+        auxiliary = [part.auxiliary for part in parts if part.auxiliary is not None]
         return cls(
             **{name: join([getattr(part, name) for part in parts]) for name in names},
             duals=joined([part.duals for part in parts], Duals),
             cone_duals=joined([part.cone_duals for part in parts], ConeDuals),
-            companions=join(companions) if companions else None,
+            auxiliary=join(auxiliary) if auxiliary else None,
             status=status,
             certificates=certificates,
         )
@@ -232,7 +232,7 @@ class Solution:
             objective=self.objective.to(dtype),
             duals=duals,
             cone_duals=cones,
-            companions=None if self.companions is None else self.companions.to(dtype),
+            auxiliary=None if self.auxiliary is None else self.auxiliary.to(dtype),
         )
 
     def __repr__(self) -> str:

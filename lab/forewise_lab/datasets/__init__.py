@@ -1,0 +1,17 @@
+"""Data of the paper's and the real experiments: loaders, downloads, problems, contexts."""
+
+from forewise_lab.datasets.cnnpred import pop2_paper, pop2_strict
+from forewise_lab.datasets.fetching import fetch
+from forewise_lab.datasets.oven import StoreDays, bakery_store_days
+from forewise_lab.datasets.real import bakery_newsvendor, day_ahead_problem, oven_problem
+
+__all__ = [
+    "StoreDays",
+    "bakery_newsvendor",
+    "bakery_store_days",
+    "day_ahead_problem",
+    "fetch",
+    "oven_problem",
+    "pop2_paper",
+    "pop2_strict",
+]

@@ -1,0 +1,182 @@
+"""What the methods of a case cost, decision by decision, as the page about real data reads it.
+
+May import: exceptions, experiments, metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from forewise.exceptions import InvalidInputError
+from forewise_lab.experiments import CaseTable, Settings, judged_windows, read_costs, read_rows
+from forewise_lab.experiments.kinds import FORESIGHT
+from forewise_lab.experiments.tails import judged_costs
+from forewise_lab.experiments.trials import trials_of
+
+_COST = "cost"
+
+
+@dataclass(frozen=True, eq=False)
+class MethodCosts:
+    """What a method's decisions cost in all windows of a case.
+
+    Attributes
+    ----------
+    name, title : str
+    costs : DataFrame (n_decided, 2 + n_problems)
+        `date`, `series`, and a column for each problem; means over seeds.
+    learner : bool
+        Whether it is a network of forewise; the others are baselines.
+    seconds : float
+        Of fitting once, on average.
+    chosen : str
+        The settings of the trial that was chosen.
+    n_seeds : int
+    """
+
+    name: str
+    title: str
+    costs: pd.DataFrame
+    learner: bool
+    seconds: float
+    chosen: str
+    n_seeds: int
+
+    def judged(self, cvar: float | None) -> np.ndarray:
+        """One figure per row whose mean is what the case is judged by; see `judged_costs`."""
+        cost = self.costs.iloc[:, 2:].to_numpy().mean(axis=1)
+        days, series = self.costs["date"].to_numpy(), self.costs["series"].to_numpy()
+        return judged_costs(cost, days.astype("datetime64[D]"), series, cvar)
+
+
+@dataclass(frozen=True, eq=False)
+class CaseResult:
+    """A case: its finished methods, what is missing, and what no forecast can avoid.
+
+    Attributes
+    ----------
+    name : str
+    table : CaseTable
+    methods : tuple of MethodCosts
+    missing : tuple of str
+    foresight : MethodCosts or None
+        Decisions that knew what would come: not a method, but the floor of all of them.
+    """
+
+    name: str
+    table: CaseTable
+    methods: tuple[MethodCosts, ...]
+    missing: tuple[str, ...]
+    foresight: MethodCosts | None = None
+
+    def method(self, name: str) -> MethodCosts | None:
+        """A finished method, or None."""
+        return next((method for method in self.methods if method.name == name), None)
+
+    @property
+    def dates(self) -> pd.Series:
+        """The day of each decision."""
+        return self.methods[0].costs["date"]
+
+
+def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[CaseResult, ...]:
+    """The cases of the settings, with what a results folder has of them.
+
+    A method counts when all its windows are there, for the seeds that have them all. Of a method
+    that was run with several settings, those that finished last are taken.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder has no rows of cases, or rows of a quick run.
+    """
+    rows = read_rows(folder)
+    if "fold" not in rows.columns:
+        raise InvalidInputError(f"{str(folder)!r} has no rows of real cases: `forewise run real`")
+    if rows["quick"].any():
+        raise InvalidInputError(
+            f"{str(folder)!r} has rows of a quick run, whose figures mean nothing: run the same "
+            "without --quick, into a folder of its own"
+        )
+    rows = rows[(rows["metric"] == _COST) & (rows["fold"] >= 0)]
+    results = []
+    for name, table in settings.cases.items():
+        found, missing, foresight = [], [], None
+        for method in table.methods:
+            own = rows[(rows["experiment"] == name) & (rows["method"] == method)]
+            n_windows = len(judged_windows(table))
+            made = _method(settings, name, method, own, n_windows, Path(folder))
+            if made is None:
+                there = own["window"].nunique()
+                title = settings.methods[method].title or method
+                missing.append(f"{title}: {there} of {n_windows} windows")
+            elif settings.methods[method].learner.get("kind") == FORESIGHT:
+                foresight = made
+            else:
+                found.append(made)
+        _require_same_rows(name, found if foresight is None else [*found, foresight])
+        results.append(CaseResult(name, table, tuple(found), tuple(missing), foresight))
+    return tuple(results)
+
+
+def _method(
+    settings: Settings, case: str, name: str, rows: pd.DataFrame, n_windows: int, folder: Path
+) -> MethodCosts | None:
+    rows = rows.sort_values("finished_at", kind="stable")
+    rows = rows[rows["choice"] == rows["choice"].iloc[-1]] if len(rows) else rows
+    whole = [own for _, own in rows.groupby("seed") if own["fold"].nunique() == n_windows]
+    if not whole:
+        return None
+    tables = list(_tables(whole, folder))
+    costs = tables[0].copy()
+    problems = costs.columns[2:]
+    costs[problems] = np.mean([table[problems].to_numpy() for table in tables], axis=0)
+    trial = trials_of(settings, case, name)[0]
+    return MethodCosts(
+        name,
+        settings.methods[name].title or name,
+        costs,
+        trial.method.is_network,
+        float(np.mean([own["seconds"].mean() for own in whole])),
+        _in_words(str(whole[0]["trial_settings"].iloc[0])),
+        len(whole),
+    )
+
+
+def _tables(seeds: list[pd.DataFrame], folder: Path) -> Iterator[pd.DataFrame]:
+    """Costs of each seed, window after window."""
+    for own in seeds:
+        files = own.drop_duplicates("fold", keep="last").sort_values("fold")["costs_file"]
+        yield pd.concat([read_costs(folder / file) for file in files], ignore_index=True)
+
+
+def _require_same_rows(case: str, methods: list[MethodCosts]) -> None:
+    for method in methods[1:]:
+        same = ["date", "series"]
+        if not method.costs[same].equals(methods[0].costs[same]):
+            raise InvalidInputError(
+                f"{method.title} and {methods[0].title} decided different rows of {case}: were "
+                "they run with different settings of the case?"
+            )
+
+
+def _in_words(settings: str) -> str:
+    """``{"training": {"learning_rate": 0.002}}`` as "learning_rate 0.002"."""
+    told: list[str] = []
+
+    def walk(table: dict[str, object]) -> None:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                walk(value)
+            else:
+                told.append(f"{key} {value}")
+
+    walk(json.loads(settings))
+    return ", ".join(told)

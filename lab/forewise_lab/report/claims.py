@@ -1,0 +1,223 @@
+"""The paper's claims, each with what the rows say: a verdict, and the interval it rests on.
+
+Everything is paired over seeds: both methods of a seed have the same data. May import: its
+siblings `formats`, `paper`, `results`, `statistics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from forewise_lab.report import paper
+from forewise_lab.report.formats import number
+from forewise_lab.report.results import At, Results
+from forewise_lab.report.statistics import Summary, paired_difference, slope_per_doubling
+
+HOLDS, REFUTED, OPEN, ABSENT = "holds", "refuted", "open", "no data"
+HOLDS_IN_PART, REFUTED_IN_PART, MIXED = "holds in part", "refuted in part", "mixed"
+COMBINED, DECOUPLED, POINT = "c-bnn", "d-bnn", "d-ann"
+# What the lines of a claim call the experiments whose titles say more than is needed there.
+_SHORT = {paper.TABLE2: "NVQP", paper.OVER_SCENARIOS: "POP", paper.OVER_ROWS: "POP, 10 assets"}
+#: "Few scenarios": at most so many.
+FEW = 16
+
+BySeed = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number that speaks for or against a claim: below zero for it, above zero against.
+
+    Attributes
+    ----------
+    what : str
+        Where it was measured.
+    estimate : Summary or None
+        None where the rows are missing.
+    metric : str
+        Where a claim has several.
+    n_planned : int
+        Seeds that the experiment plans.
+    """
+
+    what: str
+    estimate: Summary | None
+    metric: str = ""
+    n_planned: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """`HOLDS` or `REFUTED` where the interval leaves out zero, otherwise `OPEN`."""
+        if self.estimate is None:
+            return ABSENT
+        if self.estimate.upper < 0:
+            return HOLDS
+        return REFUTED if self.estimate.lower > 0 else OPEN
+
+    def as_text(self) -> str:
+        """Estimate and interval."""
+        if self.estimate is None:
+            return "–"
+        decimals = 0 if abs(self.estimate.mean) >= 100 else 1
+        text = number(self.estimate.mean, decimals)
+        if not self.estimate.has_interval:
+            return f"{text} ({self.estimate.excuse})"
+        ends = (number(end, decimals) for end in (self.estimate.lower, self.estimate.upper))
+        return f"{text} [{', '.join(ends)}]"
+
+    @property
+    def aside(self) -> str:
+        """How many of the planned seeds it rests on; empty where on all of them."""
+        if self.estimate is None or self.estimate.n >= self.n_planned:
+            return ""
+        return f"{self.estimate.n} of {self.n_planned} seeds"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, how it was checked, and the evidence."""
+
+    title: str
+    method: str
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Of all the evidence that there is; in part where some of it is open."""
+        verdicts = {piece.verdict for piece in self.evidence} - {ABSENT}
+        if not verdicts:
+            return ABSENT
+        if len(verdicts) == 1:
+            return next(iter(verdicts))
+        if {HOLDS, REFUTED} <= verdicts:
+            return MIXED
+        return HOLDS_IN_PART if HOLDS in verdicts else REFUTED_IN_PART
+
+    @property
+    def counts(self) -> str:
+        """How many pieces of evidence say what."""
+        said = [piece.verdict for piece in self.evidence]
+        kinds = [kind for kind in (HOLDS, OPEN, REFUTED, ABSENT) if kind in said]
+        return ", ".join(f"{kind} in {said.count(kind)}" for kind in kinds)
+
+
+def check_claims(results: Results) -> tuple[Claim, ...]:
+    """All claims, whether there are rows for them or not."""
+    return (
+        Claim(
+            "Modelling uncertainty lowers regret: D-BNN is better than D-ANN",
+            "Fair regret (regret on POP2) of D-BNN minus D-ANN at Table 1's setting.",
+            _in_table1(results, DECOUPLED, POINT),
+        ),
+        Claim(
+            "C-BNN is at least as good as D-BNN",
+            "Fair regret (regret on POP2) of C-BNN minus D-BNN at Table 1's setting.",
+            _in_table1(results, COMBINED, DECOUPLED),
+        ),
+        Claim(
+            "C-BNN is better than D-BNN with few scenarios",
+            f"Fair regret of C-BNN minus D-BNN with M ≤ {FEW}: NVQP over Table 2's pairs, POP "
+            "over M.",
+            _with_few_scenarios(results),
+        ),
+        Claim(
+            "Fair regret falls with the number of scenarios M",
+            "Slope of fair regret per doubling of M: NVQP with M_train = 16, POP with "
+            "M_train = 32.",
+            _falling(results),
+        ),
+        Claim(
+            "With few training rows C-BNN is better than D-BNN",
+            "Fair regret of C-BNN minus D-BNN at the fewest training rows of POP with 10 assets.",
+            _with_few_rows(results),
+        ),
+        Claim(
+            "The gap between D-BNN and C-BNN closes with more training rows",
+            "Slope of fair regret of D-BNN minus C-BNN per doubling of the training rows. A gap "
+            "that is not there cannot close: read it with the claim before.",
+            _closing_gap(results),
+        ),
+    )
+
+
+def _in_table1(results: Results, first: str, second: str) -> tuple[Evidence, ...]:
+    pieces = []
+    for name in paper.TABLE1:
+        metric = "R" if name.startswith("pop2") else "FR"
+        values = [_headline(results, name, method, metric) for method in (first, second)]
+        estimate = paired_difference(*values)
+        pieces.append(_evidence(results, name, results.experiment_title(name), estimate, metric))
+    return tuple(pieces)
+
+
+def _evidence(
+    results: Results, experiment: str, what: str, estimate: Summary | None, metric: str = ""
+) -> Evidence:
+    return Evidence(what, estimate, metric, len(results.planned_seeds(experiment)))
+
+
+def _headline(results: Results, experiment: str, method: str, metric: str) -> BySeed:
+    at = results.headline(experiment, method, metric)
+    return {} if at is None else results.values(experiment, method, metric, at)
+
+
+def _with_few_scenarios(results: Results) -> tuple[Evidence, ...]:
+    pieces = []
+    for name in (paper.TABLE2, paper.OVER_SCENARIOS):
+        few = [at for at in _common_places(results, name) if at.m <= FEW]
+        for at in few:
+            where = f"{_SHORT[name]} ({at.m_train}, {at.m})"
+            pieces.append(_evidence(results, name, where, _gap(results, name, at)))
+        if not few:
+            pieces.append(_evidence(results, name, _SHORT[name], None))
+    return tuple(pieces)
+
+
+def _falling(results: Results) -> tuple[Evidence, ...]:
+    pieces = []
+    for name, m_train in ((paper.TABLE2, 16), (paper.OVER_SCENARIOS, 32)):
+        for method in (DECOUPLED, COMBINED):
+            by_m = {
+                at.m: results.values(name, method, "FR", at)
+                for at in results.places(name, method, "FR")
+                if at.m_train == m_train
+            }
+            what = f"{_SHORT[name]}, {results.method_title(method)}"
+            pieces.append(_evidence(results, name, what, slope_per_doubling(by_m)))
+    return tuple(pieces)
+
+
+def _with_few_rows(results: Results) -> tuple[Evidence, ...]:
+    name = paper.OVER_ROWS
+    places = _common_places(results, name)
+    if not places:
+        return (_evidence(results, name, _SHORT[name], None),)
+    fewest = min(places, key=lambda at: at.n_train)
+    where = f"{_SHORT[name]}, {fewest.n_train} rows"
+    return (_evidence(results, name, where, _gap(results, name, fewest)),)
+
+
+def _closing_gap(results: Results) -> tuple[Evidence, ...]:
+    name = paper.OVER_ROWS
+    gaps: dict[int, dict[int, float]] = {}
+    for at in _common_places(results, name):
+        combined, decoupled = (
+            results.values(name, method, "FR", at) for method in (COMBINED, DECOUPLED)
+        )
+        shared = combined.keys() & decoupled.keys()
+        gaps[at.n_train] = {seed: decoupled[seed] - combined[seed] for seed in shared}
+    return (_evidence(results, name, _SHORT[name], slope_per_doubling(gaps)),)
+
+
+def _common_places(results: Results, experiment: str) -> list[At]:
+    """Where both Bayesian methods have figures."""
+    first, second = (results.places(experiment, m, "FR") for m in (COMBINED, DECOUPLED))
+    return [at for at in first if at in second]
+
+
+def _gap(results: Results, experiment: str, at: At) -> Summary | None:
+    combined, decoupled = (
+        results.values(experiment, method, "FR", at) for method in (COMBINED, DECOUPLED)
+    )
+    return paired_difference(combined, decoupled)

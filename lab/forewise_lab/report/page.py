@@ -1,0 +1,226 @@
+"""The report: one HTML file with everything in it, readable offline and without scripts.
+
+May import: exceptions, experiments, and its siblings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from forewise.exceptions import InvalidInputError, StorageError
+from forewise_lab.experiments import Settings
+from forewise_lab.report import claims, figures, formats, paper
+from forewise_lab.report.cells import Table
+from forewise_lab.report.missing import failed_fits, missing_fits
+from forewise_lab.report.panels import nv1_panels
+from forewise_lab.report.results import Results, gather
+from forewise_lab.report.tables import table1, table2
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_FIT = ["experiment", "method", "seed", "n_train", "m_train"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line of the page's head."""
+
+    name: str
+    value: str
+
+
+def render_report(
+    rows: pd.DataFrame | Results,
+    settings: Settings | None = None,
+    *,
+    policies: str | os.PathLike[str] | None = None,
+    machine: str | None = None,
+    made_at: datetime | None = None,
+) -> str:
+    """The report as HTML.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        What `forewise_lab.experiments.read_rows` returns.
+    settings : Settings, optional
+        Those that come with forewise by default.
+    policies : path, optional
+        Folder of saved NV1 policies, one subfolder each, for the figure of decisions.
+    machine : str, optional
+        What the rows were computed on; this machine by default.
+    made_at : datetime, optional
+        Now by default.
+    """
+    results = gather(rows, settings)
+    checked = claims.check_claims(results)
+    first, second = _table(table1, results), _table(table2, results)
+    said = first.notes if first else results.warnings
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        # Every text is escaped, whatever the template's file is called.
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        warnings=results.warnings,
+        facts=_facts(results, machine or _this_machine(), made_at or datetime.now(UTC)),
+        glance=_glance(results, [t for t in (first, second) if t], checked),
+        tables=[
+            ("table-1", "Table 1", first, _new_notes(first, results.warnings)),
+            ("table-2", "Table 2", second, _new_notes(second, said)),
+        ],
+        curves=[
+            ("scenarios", "FR against M", figures.over_scenarios(results), paper.OVER_SCENARIOS),
+            ("rows", "FR against training rows", figures.over_rows(results), paper.OVER_ROWS),
+        ],
+        panels=None if policies is None else nv1_panels(policies),
+        coverages=figures.coverages(results),
+        times=figures.times(results),
+        claims=checked,
+        missing=missing_fits(results),
+        failed=failed_fits(results),
+        superseded=results.superseded,
+        formats=formats,
+        style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),
+    )
+
+
+def write_report(
+    rows: pd.DataFrame | Results,
+    path: str | os.PathLike[str],
+    settings: Settings | None = None,
+    *,
+    policies: str | os.PathLike[str] | None = None,
+    machine: str | None = None,
+    made_at: datetime | None = None,
+) -> Path:
+    """Write the report to a file; the parameters are those of `render_report`.
+
+    The file is made beside its place and then moved there: who reads it sees the old one or the
+    new one, whole.
+
+    Raises
+    ------
+    StorageError
+        If the file cannot be written; what was there before is kept.
+    """
+    text = render_report(rows, settings, policies=policies, machine=machine, made_at=made_at)
+    place = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-", suffix=".tmp")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {str(place)!r}: {error.strerror}; choose a folder that exists and can "
+            "be written to"
+        ) from error
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp lets only the owner read, which is not wanted for results.
+        os.chmod(name, 0o644)
+        os.replace(name, place)
+    except OSError as error:
+        raise StorageError(f"cannot write {str(place)!r}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+    return place
+
+
+def _table(make: Callable[[Results], Table], results: Results) -> Table | None:
+    try:
+        return make(results)
+    except InvalidInputError:
+        return None  # the page says that there are no rows for it
+
+
+def _new_notes(table: Table | None, said: tuple[str, ...]) -> tuple[str, ...]:
+    """What was not said above."""
+    return tuple(note for note in (table.notes if table else ()) if note not in said)
+
+
+def _facts(results: Results, machine: str, made_at: datetime) -> list[Fact]:
+    rows = results.rows
+    versions = [
+        f"{package} {', '.join(sorted(found))}"
+        for package in ("forewise", "torch", "numpy", "python")
+        if (found := {str(version) for version in rows[package].dropna()})
+    ]
+    revisions = _revisions(rows)
+    finished = sorted(str(moment) for moment in rows["finished_at"].dropna() if moment)
+    span = sorted({moment[:10] for moment in (*finished[:1], *finished[-1:])})
+    order = {name: place for place, name in enumerate(paper.TABLE1)}
+    names = sorted(results.experiments, key=lambda name: order.get(name, len(order)))
+    return [
+        Fact("Experiments", "; ".join(results.experiment_title(name) for name in names)),
+        Fact("Computed", " to ".join(span) or "unknown"),
+        Fact("Revision", revisions or "unknown"),
+        Fact("Versions", ", ".join(versions) or "unknown"),
+        Fact("Machine", machine),
+        Fact("Report made", f"{made_at:%Y-%m-%d %H:%M} {made_at.tzname() or ''}".strip()),
+    ]
+
+
+def _revisions(rows: pd.DataFrame) -> str:
+    """Short revisions, the most frequent first; “changed” where the sources had changes."""
+    known = rows[rows["revision"].notna()]
+    counts = known.groupby("revision", sort=False)["dirty"].agg(["size", "any"])
+    counts = counts.sort_values("size", ascending=False)
+    told = [
+        f"{str(revision)[:10]}{' (changed)' if dirty else ''}"
+        for revision, dirty in zip(counts.index, counts["any"], strict=True)
+    ]
+    shown = ", ".join(told[:4])
+    return shown + (f" and {len(told) - 4} more" if len(told) > 4 else "")
+
+
+def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, ...]) -> list[Fact]:
+    """The few numbers that a hurried reader takes away."""
+    fits = results.rows.drop_duplicates(_FIT)
+    verdicts = [
+        cell.comparison.verdict
+        for table in tables
+        for line in table.cells
+        for cell in line
+        if cell.comparison is not None
+    ]
+    held = sum(claim.verdict == claims.HOLDS for claim in checked)
+    judged = sum(claim.verdict != claims.ABSENT for claim in checked)
+    seeds = fits.groupby(["experiment", "method"])["seed"].nunique()
+    spread = sorted({int(seeds.min()), int(seeds.max())})
+    compared = " · ".join(
+        f"{sign} {verdicts.count(verdict)}" for verdict, sign in formats.SIGNS.items()
+    )
+    return [
+        Fact("fits", f"{len(fits):,}"),
+        Fact("seeds each", " to ".join(map(str, spread))),
+        Fact("of fitting, one core", formats.seconds(float(fits["seconds"].fillna(0).sum()))),
+        Fact("better, worse, same as the paper", compared),
+        Fact("claims of the paper hold throughout", f"{held} of {judged}"),
+    ]
+
+
+def _this_machine() -> str:
+    """Processor, cores and system."""
+    processor = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        lines = information.read_text(encoding="utf-8", errors="replace").splitlines()
+        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        processor = next(names, processor)
+    return f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"

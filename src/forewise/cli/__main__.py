@@ -1,5 +1,0 @@
-"""`python -m forewise.cli` is `forewise`."""
-
-from forewise.cli import main
-
-main()

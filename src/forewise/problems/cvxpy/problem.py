@@ -1,0 +1,340 @@
+"""A problem of the user's own, written once in CVXPY.
+
+CVXPY is asked once, when the problem is made; what stays are arrays. A problem can therefore be
+copied, stored and solved where CVXPY is not installed. May import: exceptions, arguments,
+scenarios, its siblings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from forewise.exceptions import InvalidInputError, UnsupportedProblemError
+from forewise.problems.base import Problem
+from forewise.problems.cones import ConicProgram
+from forewise.problems.cvxpy import form_checks as forms
+from forewise.problems.cvxpy import model_checks as check
+from forewise.problems.cvxpy.canonical import CanonicalForm
+from forewise.problems.cvxpy.chance import without_levels, written
+from forewise.problems.cvxpy.lifting import LiftedForm
+from forewise.problems.cvxpy.naming import Layout
+from forewise.problems.cvxpy.presolve import presolve, without_chances
+from forewise.problems.cvxpy.reading import import_cvxpy, read
+from forewise.problems.cvxpy.recourse import RecourseCost
+from forewise.problems.cvxpy.rewriting import rewritten
+from forewise.problems.feasibility import Constraints
+from forewise.problems.integers import IntegerProgram
+from forewise.problems.kinds import ProgramKind
+from forewise.problems.program import ScenarioProgram
+from forewise.scenarios import Scenarios
+from forewise.validation.arguments import WORKING_DTYPE, as_tensor
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class CvxpyProblem(Problem):
+    """The deterministic problem in CVXPY, and which of its parts is decided, and which uncertain.
+
+    Prefer it for everything that is not one of the built-in problems: convex costs and
+    constraints, linear, quadratic or with norms, logarithms and exponentials (second-order and
+    exponential cones), with the outcome anywhere in them; and linear ones with whole numbers.
+
+        min_z Σ_j w_j min_u { objective(z, u, y_j) : constraints(z, u, y_j) }
+
+    Every variable that is not a decision is *recourse*: chosen after the outcome is seen. Every
+    constraint must hold for every scenario.
+
+    Parameters
+    ----------
+    objective : cvxpy.Minimize
+        Convex by CVXPY's rules. Linear and quadratic problems are solved fastest.
+    constraints : list of cvxpy constraints
+        Some may be ``chance(constraint, level)``: to hold with a probability.
+    decision : cvxpy.Variable or list of them
+        What is chosen before the outcome is seen.
+    outcome : cvxpy.Parameter or list of them
+        What is uncertain. Outcomes of an array stand in the order given here, each flattened row
+        by row (C order, as ``array.reshape(n_contexts, -1)`` does).
+    given : cvxpy.Parameter or list of them, optional
+        What is known when deciding and changes by context: pass its values to `bound`. Other
+        parameters must have a value and are constants.
+
+    Notes
+    -----
+    Decisions stand in the order given, each flattened row by row as outcomes are; `split_decision`
+    gives them back by name and in shape. The outcome may multiply variables but must not scale a
+    quadratic term: a draw could turn it over. Variables may be ``integer=True`` or
+    ``boolean=True``, decided or recourse, where all else is linear; their problems have decisions
+    but no gradients.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> z, y = cp.Variable(2, nonneg=True, name="order"), cp.Parameter(2, name="demand")
+    >>> budget = cp.Parameter(name="budget")
+    >>> cost = 4 * cp.sum(cp.pos(y - z)) + cp.sum_squares(cp.pos(z - y))
+    >>> problem = CvxpyProblem(
+    ...     cp.Minimize(cost), [cp.sum(z) <= budget], decision=z, outcome=y, given=budget)
+    >>> problem.bound([3.0]).cost([[1.0, 2.0]], [[2.0, 1.0]])
+    tensor([5.], dtype=torch.float64)
+    """
+
+    form: CanonicalForm
+    layout: Layout
+    given_values: torch.Tensor | None
+    _lifted: LiftedForm
+    _priced: LiftedForm  # what costs are made of: chance constraints have none
+
+    def __init__(
+        self,
+        objective: Any,
+        constraints: Any = (),
+        *,
+        decision: Any,
+        outcome: Any,
+        given: Any = None,
+    ) -> None:
+        cp = import_cvxpy()
+        check.check_constraint_kinds(objective, without_levels(constraints), cp)
+        decisions = check.as_leaves("decision", decision, cp.Variable)
+        outcomes = check.as_leaves("outcome", outcome, cp.Parameter)
+        known = check.as_leaves("given", given, cp.Parameter, needed=False)
+        rows, chances = written(constraints, decisions, outcomes, cp)
+        problem = cp.Problem(objective, rows)
+        constants = check.check_leaves(problem, decisions, outcomes, known)
+        check.check_variables(problem, decisions)
+        problem = rewritten(problem, constants, cp)
+        check.check_convex(problem)
+        check.check_parametrised(problem, outcomes)
+        form = read(problem, decisions, outcomes, known, chances)
+        forms.check_roles(form, outcomes)
+        forms.check_chances(form)
+        check.check_integers(problem, form.is_linear)
+        self._fill(presolve(form), Layout.of(decisions, outcomes, known), None)
+
+    def _fill(self, form: CanonicalForm, layout: Layout, given: torch.Tensor | None) -> None:
+        lifted = LiftedForm.of(form)
+        forms.check_equations(lifted)
+        priced = LiftedForm.of(without_chances(form)) if len(form.level) else lifted
+        for name, value in {
+            "form": form, "layout": layout, "given_values": given, "_lifted": lifted,
+            "_priced": priced,
+        }.items():  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of entries of all outcome parameters."""
+        return self.form.n_outcomes
+
+    def n_decisions(self, n_outcomes: int | None = None) -> int:
+        """Number of entries of all decision variables."""
+        return len(self.form.decision)
+
+    @property
+    def decision_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each decision variable, by name."""
+        return dict(self.layout.decision)
+
+    def split_decision(self, decision: Any) -> dict[str, Any]:
+        """Decisions by variable name.
+
+        Parameters
+        ----------
+        decision : array or tensor (n_contexts, n_decisions), or (n_decisions,)
+
+        Returns
+        -------
+        dict of arrays or tensors (n_contexts, *shape), or of shape alone
+        """
+        return self.layout.split_decision(decision)
+
+    def join_decision(self, parts: dict[str, Any]) -> torch.Tensor:
+        """The inverse of `split_decision`: values by name to ``(n_contexts, n_decisions)``."""
+        return self.layout.join_decision(parts)
+
+    @property
+    def needs_given(self) -> bool:
+        """Whether the problem has given parameters that have no values yet."""
+        return bool(self.layout.given) and self.given_values is None
+
+    @property
+    def n_contexts(self) -> int | None:
+        """Number of rows that are given; None if there are none, or one for all."""
+        rows = None if self.given_values is None else len(self.given_values)
+        return None if rows == 1 else rows
+
+    def decision_names(self, n_outcomes: int | None = None) -> list[str]:
+        """Name and place of each entry of the decision variables, as ``order[3]``."""
+        return self.layout.decision_names()
+
+    def bound(self, given: Any) -> CvxpyProblem:
+        """The same problem for contexts whose given data are known.
+
+        Row i of what is given belongs to row i of scenarios, decisions and outcomes. Gradients
+        flow to it.
+
+        Parameters
+        ----------
+        given : dict or `Given` from parameter name to values, table, or None
+            Values of a parameter have shape (n_contexts, *shape): an array, a tensor, a series or a
+            data frame. An array or a series is for the only given parameter, or for all of them
+            side by side, (n_contexts, n_given), each flattened row by row. A data frame has their
+            names as columns, ``budget`` or ``room[0]``, in any order; where there is one parameter
+            it may have others. One row serves any number of contexts.
+        """
+        if given is None:
+            return self
+        if not self.layout.given:
+            raise InvalidInputError(
+                "given must be None for a CvxpyProblem without given parameters: name them in "
+                "given= when making the problem"
+            )
+        return self._with_given(self.layout.join_given(given))
+
+    def for_contexts(self, contexts: slice | torch.Tensor) -> CvxpyProblem:
+        """The problem of some contexts: their rows of what is given."""
+        if self.given_values is None or len(self.given_values) == 1:
+            return self
+        return self._with_given(self.given_values[contexts])
+
+    def __getitem__(self, contexts: slice | torch.Tensor) -> CvxpyProblem:
+        """The problem of some contexts, as `for_contexts`."""
+        if self.given_values is None:
+            raise InvalidInputError(
+                "a CvxpyProblem has rows once it is bound to what is given: problem.bound(given)"
+            )
+        return self._with_given(self.given_values[contexts])
+
+    def _with_given(self, given: torch.Tensor) -> CvxpyProblem:
+        problem = object.__new__(CvxpyProblem)
+        for name in ("form", "layout", "_lifted", "_priced"):
+            object.__setattr__(problem, name, getattr(self, name))
+        object.__setattr__(problem, "given_values", given)
+        return problem
+
+    def _given_for(self, n_contexts: int, device: torch.device) -> torch.Tensor | None:
+        if self.needs_given:
+            raise InvalidInputError(
+                f"this problem needs what is given in each context ({', '.join(self.layout.given)})"
+                ": use problem.bound(values) in its place"
+            )
+        if self.given_values is None:
+            return None
+        if len(self.given_values) not in (1, n_contexts):
+            raise InvalidInputError(
+                f"given has {len(self.given_values)} rows, but there are {n_contexts} contexts: "
+                "bind the problem to one row for each of them"
+            )
+        return self.given_values.to(device)
+
+    @property
+    def program_kind(self) -> ProgramKind:
+        """Whether cones or whole numbers are in it."""
+        if self.form.integer.any():
+            return ProgramKind.INTEGER
+        return ProgramKind.CONIC if len(self.form.cone_kind) else ProgramKind.QUADRATIC
+
+    def gradient_unsupported_reason(self) -> str | None:
+        """Whole numbers do not move with the data, but jump."""
+        if self.program_kind is not ProgramKind.INTEGER:
+            return None
+        return (
+            "it decides whole numbers, which have no gradient: use a DecoupledLearner; or train "
+            "on the continuous relaxation, the same problem without integer=True and boolean=True"
+        )
+
+    def direct_unsupported_reason(self) -> str | None:
+        """Chances are counted over scenarios."""
+        if not len(self.form.level):
+            return None
+        return (
+            "a chance constraint is about the distribution of the outcome, and a direct rule has "
+            "no distribution: use a CombinedLearner or a DecoupledLearner"
+        )
+
+    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        self._require_quadratic()
+        return self._lifted.program(scenarios, self._given_of(scenarios))
+
+    def _require_quadratic(self) -> None:
+        if self.program_kind is not ProgramKind.QUADRATIC:
+            raise UnsupportedProblemError(
+                "a ScenarioProgram is linear or quadratic, but this problem becomes "
+                f"{self.program_kind.with_article}: use {self.program_kind}_program in its place"
+            )
+
+    def conic_program(self, scenarios: Scenarios) -> ConicProgram:
+        """The stochastic program with its cones; called by the solvers of conic problems."""
+        self._check_width("scenarios", scenarios.n_outcomes)
+        return self._lifted.conic_program(scenarios, self._given_of(scenarios))
+
+    def integer_program(self, scenarios: Scenarios) -> IntegerProgram:
+        """The stochastic program with its whole numbers; called by the solvers of integer ones."""
+        self._check_width("scenarios", scenarios.n_outcomes)
+        return self._lifted.integer_program(scenarios, self._given_of(scenarios))
+
+    def _given_of(self, scenarios: Scenarios) -> torch.Tensor | None:
+        return self._given_for(scenarios.n_contexts, scenarios.values.device)
+
+    def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """As `program`, with every cost that depends on the outcome in the recourse."""
+        self._check_width("scenarios", scenarios.n_outcomes)
+        self._require_quadratic()
+        return self._lifted.recourse_program(scenarios, self._given_of(scenarios))
+
+    def constraints(self, n_decisions: int) -> Constraints:
+        """The rows and cones that know neither outcome nor recourse, and which decisions are whole.
+
+        Chances are not among them: they are those of a distribution, and not of a decision.
+        """
+        lead = 1 if self.given_values is None else len(self.given_values)
+        given = self._given_for(lead, torch.device("cpu"))
+        anything = torch.zeros(1, self.n_outcomes, dtype=WORKING_DTYPE)
+        G, h, E, e = (self._priced.blocks[name](anything, given) for name in "GhEe")
+        cones = self._priced.cones
+        return Constraints(
+            self.layout.decision_names(),
+            G,
+            h,
+            E,
+            e,
+            cones=cones.first,
+            C=cones.blocks["G"](anything, given),
+            k=cones.blocks["h"](anything, given),
+            whole=self._priced.integer_first,
+        )
+
+    def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        given = self._given_for(len(outcome), outcome.device)
+        dtype = torch.promote_types(decision.dtype, outcome.dtype)
+        return RecourseCost(self._priced)(decision, outcome, given).to(dtype)
+
+    def state(self) -> dict[str, Any]:
+        """The problem as plain values and arrays: what is stored. What it is bound to is not."""
+        return {"form": self.form.state(), "layout": self.layout.state()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CvxpyProblem:
+        """The problem that `state` was taken of; CVXPY is not needed."""
+        problem = object.__new__(cls)
+        form, layout = CanonicalForm.from_state(state["form"]), Layout.from_state(state["layout"])
+        problem._fill(form, layout, None)
+        return problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = self.given_values
+        return _restored, (self.state(), None if given is None else given.detach().cpu().numpy())
+
+    def __repr__(self) -> str:
+        return f"CvxpyProblem({self.layout})"
+
+
+def _restored(state: dict[str, Any], given: np.ndarray | None) -> CvxpyProblem:
+    problem = CvxpyProblem.from_state(state)
+    if given is None:
+        return problem
+    return problem._with_given(as_tensor("given", given).to(WORKING_DTYPE))

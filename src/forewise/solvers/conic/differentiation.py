@@ -1,0 +1,127 @@
+"""Implicit differentiation of a conic program's solution.
+
+With v = s − y and Π the projection onto the cones, s = Π(v) and y = Π(v) − v, so that the
+optimality conditions are equations,
+
+    P x + q + A'(Π(v) − v) = 0,        A x + Π(v) − b = 0.
+
+With D the derivative of Π at v and (g_x, g_y) the incoming gradients, the adjoint (a, c) solves
+
+    P a + A'c = −g_x,        (D − 1) A a + D c = −(D − 1) g_y
+
+and gives  ∂q = a,  ∂b = −c,  ∂A = y a' + c x',  ∂P = ½ (a x' + x a').
+
+An engine that has derivatives gives (a, c) itself; here is the one for points of any other.
+May import: its siblings `cone_geometry`, `conic_engines`, `conic_form`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+import torch
+
+from forewise.solvers.conic.engines import Answers, matrix_of
+from forewise.solvers.conic.form import ConicForm
+from forewise.solvers.conic.geometry import projection_derivative
+
+Array = np.ndarray
+
+_RIDGE = 1e-10  # what a linear system gets so that its factor exists
+_SINGULAR = 1e-6  # relative error from which on a linear system counts as singular
+_TOLERATED = 1e-4  # relative error of an engine's own adjoint
+
+
+def solve_with_gradients(
+    form: ConicForm, plain: ConicForm, find: Callable[[], Answers]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """x and y of the answers that `find` gives, with gradients in the form's data.
+
+    `plain` is the form without gradients.
+    """
+    x, y = _Solve.apply(plain, find, form.P.values, form.q, form.A.values, form.b)  # type: ignore[no-untyped-call]
+    return x, y
+
+
+class _Solve(torch.autograd.Function):
+    """(P, q, A, b) ↦ (x, y)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, form: ConicForm, find: Callable[[], Answers], *data: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        answers = find()
+        ctx.form, ctx.answers = form, answers
+        return answers.x.clone(), answers.y.clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gx: torch.Tensor, gy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        form: ConicForm = ctx.form
+        answers: Answers = ctx.answers
+        # A context that failed gets no gradient from above, and must not make NaN of that.
+        live = gx.any(1) | gy.any(1)
+        x, y = (torch.where(live[:, None], part, 0.0) for part in (answers.x, answers.y))
+        gq, gb = torch.zeros_like(x), torch.zeros_like(y)
+        left = live
+        if answers.adjoint is not None:
+            gq, gb = answers.adjoint(gx, gy)
+            # What an engine says must at least meet the first equation above.
+            error = (form.P.times(gq) - form.A.transposed_times(gb) + gx).abs().amax(1)
+            good = (error <= _TOLERATED * gx.abs().amax(1)) & gb.isfinite().all(1)
+            gq, gb = (torch.where((live & good)[:, None], part, 0.0) for part in (gq, gb))
+            left = live & ~good
+        for i in left.nonzero().squeeze(1).tolist():
+            gq[i], gb[i] = adjoint(form, i, x[i], y[i], gx[i], gy[i])
+        P, A = form.P, form.A
+        gP = 0.5 * (gq[:, P.rows] * x[:, P.columns] + gq[:, P.columns] * x[:, P.rows])
+        gA = y[:, A.rows] * gq[:, A.columns] - gb[:, A.rows] * x[:, A.columns]
+        return (
+            None,
+            None,
+            gP.sum_to_size(P.values.shape),
+            gq,
+            gA.sum_to_size(A.values.shape),
+            gb,
+        )
+
+
+def adjoint(
+    form: ConicForm,
+    context: int,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    gx: torch.Tensor,
+    gy: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of q and b for one context's point, from those of x and y.
+
+    Where the point does not change smoothly (a cost without a unique optimum, say) it is the
+    shortest of the least-squares solutions.
+    """
+    P, A = matrix_of(form.P, context), matrix_of(form.A, context)
+    slack = form.b[context].detach().numpy() - A @ x.numpy()
+    D = projection_derivative(form, slack, y.numpy())
+    less = D - sp.eye_array(D.shape[0], format="csr")
+    system = sp.csc_array(sp.block_array([[P, A.T], [less @ A, D]]))
+    right = -np.concatenate([gx.numpy(), less @ gy.numpy()])
+    # As if x and y had a price ½ |x|², ½ |y|²: then there is always one solution.
+    ridge = sp.block_diag([sp.eye_array(len(x)), -less], format="csc")
+    found = _solved(system, right, ridge)
+    a, c = np.split(found, [len(x)])
+    return torch.from_numpy(a), torch.from_numpy(-c)
+
+
+def _solved(system: sp.csc_array, right: Array, ridge: sp.csc_array) -> Array:
+    factor = spl.splu(sp.csc_matrix(system + _RIDGE * ridge))
+    found = factor.solve(right)
+    for _ in range(2):
+        found += factor.solve(right - system @ found)
+    error = np.abs(system @ found - right).max()
+    if not error <= _SINGULAR * np.abs(right).max():
+        found = spl.lsmr(system, right, atol=1e-12, btol=1e-12, maxiter=10 * len(right))[0]
+    return found

@@ -1,0 +1,1 @@
+"""What a user passed, checked once at the border: every message names the argument."""

@@ -1,0 +1,231 @@
+"""From the table a user passed to checked arrays: contexts, outcomes, and results like the input.
+
+Contexts and outcomes come as NumPy arrays, pandas data frames, torch tensors or lists. Every
+message names the column that is wrong. May import: exceptions, arguments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+
+from forewise.exceptions import InputTypeError, InvalidInputError
+from forewise.validation.arguments import as_plain, require_number_columns
+from forewise.validation.given import Given
+
+_SHOWN = 5  # columns that an error message lists
+_CONTEXT_ADVICE = (
+    "encode text and dates as numbers (pandas.get_dummies for categories, pandas.to_numeric for "
+    "numbers that were read as text) or drop them"
+)
+_OUTCOME_ADVICE = (
+    "outcomes are quantities; convert numbers that were read as text with pandas.to_numeric, after "
+    ".str.replace(',', '.') if they have decimal commas"
+)
+
+
+def check_training_data(estimator: BaseEstimator, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes), as float64.
+
+    Remembers in the estimator what was fitted: ``n_features_in_``, ``feature_names_in_`` where
+    contexts have names, ``n_outcomes_`` and ``outcome_names_``.
+    """
+    outcomes = check_outcomes(estimator, y)
+    contexts = check_contexts(estimator, X, reset=True)
+    check_lengths(contexts, outcomes)
+    check_same_rows(X=X, y=y)
+    estimator.n_outcomes_ = outcomes.shape[1]
+    estimator.outcome_names_ = column_names(y)
+    return contexts, outcomes
+
+
+def check_validation_data(
+    estimator: BaseEstimator, X: Any, y: Any
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Contexts and outcomes to validate on, in the columns of the fitted ones; None if absent."""
+    if (X is None) != (y is None):
+        missing = "X_val" if X is None else "y_val"
+        raise InvalidInputError(f"X_val and y_val belong together, but {missing} is missing")
+    if X is None:
+        return None
+    contexts = check_contexts(estimator, X, name="X_val")
+    outcomes = check_outcomes(estimator, y, name="y_val")
+    check_lengths(contexts, outcomes, "X_val and y_val")
+    check_same_rows(X_val=X, y_val=y)
+    if outcomes.shape[1] != estimator.n_outcomes_:
+        raise InvalidInputError(
+            f"y_val must have the {estimator.n_outcomes_} outcome(s) of y, but has "
+            f"{outcomes.shape[1]}"
+        )
+    return contexts, outcomes
+
+
+def check_contexts(
+    estimator: BaseEstimator, X: Any, *, reset: bool = False, name: str = "X"
+) -> np.ndarray:
+    """Contexts (n_contexts, n_features) as float64, in the columns the estimator was fitted on."""
+    X = _plain(X, name, _CONTEXT_ADVICE)
+    try:
+        return validate_data(estimator, X, reset=reset, dtype=np.float64, order="C")
+    except (ValueError, TypeError) as error:
+        raise _as_input_error(error, name) from error
+
+
+def check_outcomes(estimator: BaseEstimator, y: Any, name: str = "y") -> np.ndarray:
+    """Outcomes (n_contexts, n_outcomes) as float64; a vector is one outcome per context."""
+    if y is None:
+        # The words are those that scikit-learn's own estimators use.
+        raise InvalidInputError(
+            f"{type(estimator).__name__} requires {name} to be passed, but the target {name} is "
+            f"None: pass the outcomes, (n_contexts, n_outcomes)"
+        )
+    y = _plain(y, name, _OUTCOME_ADVICE)
+    try:
+        outcomes = check_array(y, dtype=np.float64, ensure_2d=False, input_name=name)
+    except (ValueError, TypeError) as error:
+        raise _as_input_error(error, name) from error
+    if outcomes.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"{name} must have shape (n_contexts,) or (n_contexts, n_outcomes), but has shape "
+            f"{outcomes.shape}"
+        )
+    # A data frame's own array cannot be written to, of which torch would warn.
+    return np.require(outcomes.reshape(len(outcomes), -1), requirements=["C", "W"])
+
+
+def check_lengths(X: np.ndarray, y: np.ndarray, names: str = "X and y") -> None:
+    """One outcome for every context."""
+    try:
+        check_consistent_length(X, y)
+    except ValueError as error:
+        raise InvalidInputError(f"{names} must have the same number of rows: {error}") from error
+
+
+def check_same_rows(**tables: Any) -> None:
+    """Raise where two pandas objects have labels that say that their rows do not belong together.
+
+    Rows are matched by place. Labels in another order are therefore an error, and so are other
+    labels. What has no labels, or another number of rows, is passed over.
+
+    Parameters
+    ----------
+    **tables : tables, or dicts of them, by the names of the arguments
+    """
+    labels = dict(_labels(tables))
+    for (one, first), (other, second) in combinations(labels.items(), 2):
+        if len(first) != len(second) or first.equals(second):
+            continue
+        if Counter(first) == Counter(second):
+            place = next(i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
+            raise InvalidInputError(
+                f"{one} and {other} must have their rows in the same order, but have the same "
+                f"labels in another one: row {place} is {first[place]!r} in {one} and "
+                f"{second[place]!r} in {other}. Align them with {other}.loc[{one}.index]"
+                + ("" if first.is_unique else ", or sort both: a label that stands twice is no key")
+            )
+        missing = [label for label in first if label not in second]
+        told = f"{missing[0]!r} of {one} is not in {other}" if missing else "some stand twice"
+        raise InvalidInputError(
+            f"{one} and {other} must have the same rows, but their labels differ: {told}. Align "
+            f"them with {other}.loc[{one}.index], or pass {other}.to_numpy() if rows belong "
+            "together by their place"
+        )
+
+
+def _labels(tables: Mapping[str, Any]) -> list[tuple[str, pd.Index]]:
+    found = []
+    for name, table in tables.items():
+        if isinstance(table, Given):
+            table = table.parts
+        if isinstance(table, Mapping):
+            found += _labels({f"{name}[{key!r}]": part for key, part in table.items()})
+        elif isinstance(table, pd.DataFrame | pd.Series):
+            found.append((name, table.index))
+    return found
+
+
+def column_names(table: Any) -> list[str] | None:
+    """Names of a data frame's or series' columns; None where there are none."""
+    if isinstance(table, pd.DataFrame):
+        return [str(name) for name in table.columns]
+    if isinstance(table, pd.Series) and table.name is not None:
+        return [str(table.name)]
+    return None
+
+
+def like(X: Any, values: np.ndarray, columns: list[str]) -> Any:
+    """Results in the kind of container that the contexts came in, rows named as theirs."""
+    if isinstance(X, pd.DataFrame):
+        return pd.DataFrame(values, index=X.index, columns=columns)
+    if isinstance(X, torch.Tensor):
+        return torch.from_numpy(values).to(X.device)
+    return values
+
+
+def _plain(table: Any, name: str, advice: str) -> Any:
+    """What scikit-learn can check: text and missing values are told by column here."""
+    if isinstance(table, pd.Series):
+        frame = table.to_frame(table.name if table.name is not None else name)
+        _check_columns(frame, name, advice)
+        return as_plain(name, table)
+    if isinstance(table, pd.DataFrame):
+        _check_columns(table, name, advice)
+        return table
+    if not isinstance(table, list | tuple | np.ndarray | torch.Tensor):
+        return table  # frames of other libraries, say, whose names scikit-learn can read
+    plain = as_plain(name, table)
+    if isinstance(plain, torch.Tensor):
+        plain = plain.detach().to("cpu", torch.float64).numpy()
+    if plain.ndim in (1, 2):
+        columns = [f"column {i}" for i in range(plain.shape[1])] if plain.ndim == 2 else ["it"]
+        _check_finite(plain.reshape(len(plain), len(columns)), columns, name)
+    return plain
+
+
+def _check_columns(frame: pd.DataFrame, name: str, advice: str) -> None:
+    require_number_columns(name, frame, advice)
+    sparse = [repr(c) for c, kind in frame.dtypes.items() if isinstance(kind, pd.SparseDtype)]
+    if sparse:
+        raise InputTypeError(
+            f"{name} must be dense, but has sparse data in {_listed(sparse)}: pass "
+            f"{name}.sparse.to_dense()"
+        )
+    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    _check_finite(values, [repr(column) for column in frame.columns], name)
+
+
+def _check_finite(values: np.ndarray, columns: list[str], name: str) -> None:
+    """Raise with the columns that have missing or infinite values, and how many rows."""
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        counts = [
+            f"{column} ({count} of {len(values)} rows)"
+            for column, count in zip(columns, wrong.sum(0), strict=True)
+            if count
+        ]
+        raise InvalidInputError(
+            f"{name} must be finite, but contains NaN or infinity in {_listed(counts)}: "
+            "fill or drop these rows"
+        )
+
+
+def _listed(items: list[str]) -> str:
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return ", ".join(items[:_SHOWN]) + more
+
+
+def _as_input_error(error: Exception, name: str) -> Exception:
+    """The same words under forewise's base class; scikit-learn's checks look for some of them."""
+    message = str(error)
+    told = message if name in message else f"{name}: {message}"
+    if isinstance(error, TypeError):
+        return InputTypeError(told)
+    return InvalidInputError(told)

@@ -1,0 +1,73 @@
+"""How much faster two workers are: printed, not asserted, as other work may share the cores."""
+
+from __future__ import annotations
+
+import time
+
+import pandas as pd
+import pytest
+
+from forewise.distributed import Map, ProcessMap, RayMap, SerialMap
+from forewise_lab.experiments import run
+from tests.lab.experiments.tiny import TEXT, comparable, tiny_settings
+
+FITS = 24
+
+
+class Started(Map):
+    """Another map, and when its first result came: before that, workers were starting."""
+
+    def __init__(self, inner: Map) -> None:
+        self.inner = inner
+        self.first = 0.0
+
+    @property
+    def jobs(self) -> int:
+        return self.inner.jobs
+
+    def imap_unordered(self, function, tasks):
+        for result in self.inner.imap_unordered(function, tasks):
+            self.first = self.first or time.perf_counter()
+            yield result
+
+
+@pytest.fixture(scope="module")
+def fits(tmp_path_factory):
+    """Runs 24 fits of a few seconds each with any map: how long it took, also without its start."""
+    folder = tmp_path_factory.mktemp("speed")
+    larger = TEXT.replace("n_train = [30]", "n_train = [600]").replace(
+        "epochs = 2,", "epochs = 150,"
+    )
+    larger = larger.replace("hidden_sizes = [4, 4]", "hidden_sizes = [64, 64]")
+    settings = tiny_settings(folder, larger)
+
+    def timed(name, where):
+        watched = Started(where)
+        begun = time.perf_counter()
+        run("all", ["bnn"], FITS, settings=settings, output=folder / name, map=watched,
+            progress=False)  # fmt: skip
+        ended = time.perf_counter()
+        return ended - begun, ended - watched.first, comparable(folder / name)
+
+    return timed
+
+
+@pytest.fixture(scope="module")
+def serial(fits):
+    return fits("serial", SerialMap())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["processes", "ray"])
+def test_two_workers_against_one(fits, serial, monkeypatch, capsys, workers):
+    if workers == "ray":
+        pytest.importorskip("ray")
+        monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    two = fits(workers, ProcessMap(2) if workers == "processes" else RayMap(n_jobs=2))
+    pd.testing.assert_frame_equal(serial[2], two[2])
+    whole, running = (serial[i] / two[i] for i in range(2))
+    with capsys.disabled():
+        print(
+            f"\n{FITS} fits: serial {serial[0]:.1f} s, 2 {workers} {two[0]:.1f} "
+            f"s: {whole:.2f} times as fast with the workers' start, {running:.2f} without"
+        )

@@ -1,0 +1,141 @@
+"""The fallback off the support: typical distances, shares of past outcomes, and that it pays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import forewise as fw
+from forewise.predictors.networks.off_support import nearest_distances, with_past_outcomes
+
+BRIEF = fw.Training(epochs=2)
+MEMBER = fw.GaussianPredictor((8,), off_support=fw.predictors.OffSupportFallback(), training=BRIEF)
+
+
+def grid(n=41):
+    """Contexts of two columns at even steps, and one outcome that is large on average."""
+    X = np.stack([np.linspace(-1, 1, n), np.zeros(n)], axis=1)
+    return X, 100 + np.arange(n, dtype=float)[:, None]
+
+
+def test_the_usual_distance_is_a_quantile_of_those_between_neighbours():
+    seen = np.array([[0.0], [1.0], [2.0], [3.0], [10.0]])  # nearest: 1, 1, 1, 1, 7
+    assert fw.predictors.OffSupportFallback(quantile=0.5).typical_distance(seen) == 1.0
+    assert fw.predictors.OffSupportFallback(quantile=1.0).typical_distance(seen) == 7.0
+    assert (
+        fw.predictors.OffSupportFallback().typical_distance(seen[:1]) == 0.0
+    )  # any other context is unlike it
+
+
+def test_nearest_distances_whatever_the_size_of_the_pieces():
+    random = np.random.default_rng(0)
+    contexts, seen = random.normal(size=(300, 3)), random.normal(size=(5000, 3))
+    direct = np.sqrt(((contexts[:, None] - seen) ** 2).sum(-1)).min(1)
+    np.testing.assert_allclose(nearest_distances(contexts, seen), direct)
+
+
+def test_where_contexts_repeat_any_other_is_unlike_them():
+    seen = np.repeat([[0.0], [1.0]], 50, axis=0)
+    off_support = fw.predictors.OffSupportFallback()
+    shares = off_support.shares(np.array([0.0, 0.1]), off_support.typical_distance(seen))
+    np.testing.assert_array_equal(shares, [0.0, 1.0])
+
+
+def test_past_outcomes_are_as_many_as_told_and_stand_for_all():
+    values = np.zeros((3, 10, 1))
+    past = np.arange(1.0, 1001.0)[:, None]
+    mixed = with_past_outcomes(values, np.array([0.0, 0.5, 1.0]), past, start=0.5)
+    np.testing.assert_array_equal((mixed > 0).sum(axis=(1, 2)), [0, 5, 10])
+    assert (values == 0).all()
+    np.testing.assert_allclose(mixed[2].mean(), past.mean(), rtol=0.01)
+    np.testing.assert_allclose(mixed[1].sum() / 5, past.mean(), rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        MEMBER,
+        fw.BayesianPredictor(
+            (8,), 2, off_support=fw.predictors.OffSupportFallback(), training=BRIEF, random_state=0
+        ),
+        fw.MixturePredictor(
+            2,
+            (8,),
+            2,
+            off_support=fw.predictors.OffSupportFallback(),
+            training=BRIEF,
+            random_state=0,
+        ),
+        fw.EnsemblePredictor(MEMBER, 2, random_state=0),
+    ],
+)
+def test_far_away_all_scenarios_are_past_outcomes_and_nearby_none_is(predictor):
+    X, y = grid()
+    predictor.fit(X, y)
+    near, far = X[20:21] + np.array([0.001, 0.0]), np.array([[50.0, 0.0]])
+    contexts = np.concatenate([near, far])
+    np.testing.assert_array_equal(predictor.fallback_share(contexts), [0.0, 1.0])
+    drawn = predictor.sample(contexts, 32, random_state=0).values.numpy()
+    assert np.isin(drawn[1], y).all()
+    assert not np.isin(drawn[0], y).any()
+
+
+def test_it_changes_nothing_near_the_data():
+    X, y = grid()
+    plain = fw.GaussianPredictor((8,), training=BRIEF, random_state=0).fit(X, y)
+    cautious = fw.GaussianPredictor(
+        (8,), off_support=fw.predictors.OffSupportFallback(), training=BRIEF, random_state=0
+    )
+    cautious.fit(X, y)
+    before, after = (p.sample(X, 16, random_state=1).values for p in (plain, cautious))
+    assert (before == after).all()
+    np.testing.assert_array_equal(plain.fallback_share(X), 0.0)
+
+
+def test_a_column_that_never_changed_does_not_make_a_context_new():
+    X, y = grid()
+    predictor = fw.GaussianPredictor(
+        (8,), off_support=fw.predictors.OffSupportFallback(), training=BRIEF
+    ).fit(X, y)
+    np.testing.assert_array_equal(predictor.fallback_share(X[:3] + np.array([0.0, 9.0])), 0.0)
+
+
+def test_far_from_the_data_it_is_cheaper_where_a_wrong_forecast_is_dear():
+    """A line that turns round just beyond the data: a network goes on, the past does not."""
+    random = np.random.default_rng(0)
+    X = random.uniform(0, 1, (300, 1))
+    y = 10 + 40 * X + random.normal(size=(300, 1))
+    beyond = np.linspace(1.3, 1.6, 50)[:, None]
+    truth = 50 - 40 * (beyond - 1)
+    problem = fw.Newsvendor(shortage=1.0, excess=9.0)
+
+    def cost(off_support):
+        training = fw.Training(epochs=60, learning_rate=5e-3)
+        member = fw.GaussianPredictor(
+            (32,), off_support=off_support, training=training, random_state=0
+        )
+        return -fw.DecoupledLearner(problem, member).fit(X, y).score(beyond, truth)
+
+    assert cost(fw.predictors.OffSupportFallback()) < 0.5 * cost(None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"quantile": 0.0}, "quantile must be a finite number above 0"),
+        ({"quantile": 1.5}, "quantile must be at most 1, but is 1.5"),
+        ({"reach": 1.0}, "reach must be above 1"),
+        ({"reach": "far"}, "reach must be a finite number above 0, but is 'far'"),
+    ],
+)
+def test_bad_settings(settings, told):
+    with pytest.raises(fw.InvalidInputError, match=told):
+        fw.predictors.OffSupportFallback(**settings)
+
+
+def test_not_a_caution():
+    with pytest.raises(
+        fw.InvalidInputError,
+        match=r"off_support must be a forewise.predictors.OffSupportFallback or None",
+    ):
+        fw.GaussianPredictor(off_support=True).fit(*grid())
