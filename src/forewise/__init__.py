@@ -19,9 +19,10 @@ _HOMES = {
     "forewise.scenarios": "Scenarios",
     "forewise.validation.given": "Given",
     "forewise.problems": (
-        "CVaR CvxpyProblem Expectation MeanCVaR Newsvendor Portfolio Problem QuadraticNewsvendor "
-        "ScenarioProgram WorstCase chance"
+        "CVaR Expectation MeanCVaR Newsvendor Portfolio Problem QuadraticNewsvendor "
+        "ScenarioProgram WorstCase"
     ),
+    "forewise.problems.cvxpy": "CvxpyProblem chance",
     "forewise.solvers": (
         "AutoSolver InteriorPointSolver ReferenceSolver Solution Solver Status solve solve_program"
     ),
@@ -95,7 +96,6 @@ if TYPE_CHECKING:
     from forewise.predictors import ResidualPredictor as ResidualPredictor
     from forewise.predictors import Training as Training
     from forewise.problems import CVaR as CVaR
-    from forewise.problems import CvxpyProblem as CvxpyProblem
     from forewise.problems import Expectation as Expectation
     from forewise.problems import MeanCVaR as MeanCVaR
     from forewise.problems import Newsvendor as Newsvendor
@@ -104,7 +104,8 @@ if TYPE_CHECKING:
     from forewise.problems import QuadraticNewsvendor as QuadraticNewsvendor
     from forewise.problems import ScenarioProgram as ScenarioProgram
     from forewise.problems import WorstCase as WorstCase
-    from forewise.problems import chance as chance
+    from forewise.problems.cvxpy import CvxpyProblem as CvxpyProblem
+    from forewise.problems.cvxpy import chance as chance
     from forewise.scenarios import Scenarios as Scenarios
     from forewise.solvers import AutoSolver as AutoSolver
     from forewise.solvers import InteriorPointSolver as InteriorPointSolver

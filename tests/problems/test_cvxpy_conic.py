@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.problems import ProgramKind
 from forewise.solvers import ClarabelEngine, MoreauEngine
 from tests.problems.conic_cases import CASES, Case, N, draw_case
 
@@ -29,7 +28,7 @@ def drawn(case: Case, seed: int = 0):
 
 def check_against_cvxpy(case: Case, seed: int, engine):
     problem, (values, weights) = case.problem(), drawn(case, seed)
-    assert problem.program_kind is ProgramKind.CONIC
+    assert problem.program_type is fw.problems.ConicProgram
     solution = fw.solve(
         problem, fw.Scenarios(values, weights), fw.solvers.ConicSolver(engine=engine)
     )

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.problems import ProgramKind
 
 B, M = 2, 5
 
@@ -69,7 +68,7 @@ def test_programs_agree_with_cvxpy(name, seed):
     values = rng.uniform(0, 3, (B, M, 4))
     weights = rng.dirichlet(np.ones(M), B)
     problem = made(name)
-    assert problem.program_kind is ProgramKind.INTEGER
+    assert problem.program_type is fw.problems.IntegerProgram
     solution = fw.solve(problem, fw.Scenarios(values, weights))
     cost = problem.cost(solution.decision, values[:, 0])
     assert not cost.requires_grad
@@ -137,10 +136,6 @@ def test_refusals_and_settings():
         fw.exceptions.UnsupportedProblemError, match=r"linear or quadratic.*without whole"
     ):
         fw.solve(fw.Newsvendor(1.0, 2.0), scenarios, fw.solvers.IntegerSolver())
-    with pytest.raises(
-        fw.exceptions.UnsupportedProblemError, match="use integer_program in its place"
-    ):
-        made("staffing").program(scenarios)
     with pytest.raises(
         fw.exceptions.UnsupportedProblemError, match=r"with_risk takes .* an integer program"
     ):

@@ -135,7 +135,7 @@ def test_without_moreau_clarabel_is_there(monkeypatch):
         (
             CASES["norm"].problem(),
             fw.InteriorPointSolver(),
-            r"a conic program.*use ConicSolver\(\)",
+            r"a conic program.*use AutoSolver\(\)",
         ),
         (
             CASES["norm"].problem(),
@@ -155,10 +155,6 @@ def test_refusals(problem, solver, told):
 
 
 def test_programs_and_settings_are_checked():
-    with pytest.raises(
-        fw.exceptions.UnsupportedProblemError, match="use conic_program in its place"
-    ):
-        CASES["norm"].problem().program(fw.Scenarios(np.ones((1, 2, N))))
     with pytest.raises(fw.InvalidInputError, match="tolerance must be positive and at most 1e-07"):
         fw.solvers.ConicSolver(tolerance=1e-3)
 
@@ -184,7 +180,7 @@ def test_size_does_not_matter():
 
 def test_distances_to_cones():
     case = CASES["both kinds and a known part"]
-    program = case.problem().conic_program(fw.Scenarios(np.zeros((1, 1, N))))
+    program = case.problem().program(fw.Scenarios(np.zeros((1, 1, N))))
     form = ConicForm.of(program)
     start = form.n_equalities + form.n_inequalities
     sizes = [*form.second_order, *([3] * form.n_exponential)]

@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import linprog
 
 import forewise as fw
-from forewise.problems.program import BLOCKS
+from forewise.problems.programs import BLOCKS
 from forewise.solvers.extensive import extensive_form
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.batch import follow_paths

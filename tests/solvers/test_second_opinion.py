@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 import forewise as fw
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from forewise.problems.program import ScenarioProgram, apply
+from forewise.problems.programs import ScenarioProgram, apply
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import Answer, Array
 

@@ -55,7 +55,9 @@ class Instance:
     def program_of(self, leaves: dict[str, torch.Tensor]) -> ScenarioProgram:
         """The program as a differentiable function of its leaves."""
         if self.problem is not None:
-            return self.problem.program(Scenarios(leaves["scenarios"]))
+            program = self.problem.program(Scenarios(leaves["scenarios"]))
+            assert isinstance(program, ScenarioProgram)
+            return program
         return self.program.map(lambda name, block: leaves.get(name, block))
 
     def direction(self) -> torch.Tensor:
@@ -124,6 +126,7 @@ def _of_problem(name: str, title: str, problem: Problem, outcomes: np.ndarray) -
     scenarios = Scenarios(outcomes)
     n_contexts, n_scenarios = outcomes.shape[:2]
     program = problem.program(scenarios)
+    assert isinstance(program, ScenarioProgram)
     return Instance(name, title, n_contexts, n_scenarios, problem, scenarios, program)
 
 

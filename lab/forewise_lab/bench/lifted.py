@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.conic.sparse_batch import Piece, SparseBatch, assemble, for_all, joined
 
 __all__ = ["LiftedProgram", "SparseBatch", "lift"]

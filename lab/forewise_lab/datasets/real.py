@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from forewise.exceptions import InvalidInputError
-from forewise.problems import CVaR, CvxpyProblem, Newsvendor, Problem, QuadraticNewsvendor
+from forewise.problems import CVaR, Newsvendor, Problem, QuadraticNewsvendor
+from forewise.problems.cvxpy import CvxpyProblem
 from forewise.problems.cvxpy.reading import import_cvxpy
 
 #: Cost of a unit too few and of a unit too many, together.

@@ -18,6 +18,7 @@ import torch
 
 from forewise import predictors, problems, solvers
 from forewise.exceptions import ForewiseError, StorageError
+from forewise.problems.cvxpy import CvxpyProblem
 from forewise.storage import write_folder
 
 KIND, VERSION = "policy", 1
@@ -25,7 +26,7 @@ KIND, VERSION = "policy", 1
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        problems.CvxpyProblem,
+        CvxpyProblem,
         problems.Newsvendor,
         problems.Portfolio,
         problems.QuadraticNewsvendor,
@@ -101,7 +102,7 @@ def pack(value: Any, path: str) -> Any:
             f"{path} is a {type(value).__name__}, which cannot be stored; what can is: "
             f"{', '.join(sorted(_CLASSES))}"
         )
-    if isinstance(value, problems.CvxpyProblem):
+    if isinstance(value, CvxpyProblem):
         return {"class": type(value).__name__, "state": pack(value.state(), path)}
     settings = {name: pack(item, f"{path}.{name}") for name, item in _settings(value).items()}
     packed: dict[str, Any] = {"class": type(value).__name__, "settings": settings}
@@ -141,7 +142,7 @@ def _object_of(tree: dict[str, Any]) -> Any:
             "it was written by another version"
         )
     if "state" in tree:
-        return problems.CvxpyProblem.from_state(unpack(tree["state"]))
+        return CvxpyProblem.from_state(unpack(tree["state"]))
     made = _CLASSES[name](**{key: unpack(item) for key, item in tree["settings"].items()})
     if "fitted" in tree:
         made.restore({key: unpack(item) for key, item in tree["fitted"].items()})

@@ -23,8 +23,7 @@ from forewise.problems.feasibility import (
     feasible_contexts,
     require_finite_decisions,
 )
-from forewise.problems.kinds import ProgramKind
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import Program, ScenarioProgram
 from forewise.problems.risk import Risk
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import WORKING_DTYPE, as_table, as_tensor, row_labels
@@ -65,7 +64,7 @@ class Problem(ABC):
         """Cost of checked, broadcastable tensors; called by `cost`."""
 
     @abstractmethod
-    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+    def _program(self, scenarios: Scenarios) -> Program:
         """Program of checked scenarios; called by `program`."""
 
     def certainty_equivalent(self) -> CertaintyEquivalent | None:
@@ -76,9 +75,9 @@ class Problem(ABC):
         return None
 
     @property
-    def program_kind(self) -> ProgramKind:
-        """The kind of program the problem becomes. Asked by solvers, to say what they cannot do."""
-        return ProgramKind.QUADRATIC
+    def program_type(self) -> type[Program]:
+        """The type that `program` returns: solvers and learners ask before anything is built."""
+        return ScenarioProgram
 
     def gradient_unsupported_reason(self) -> str | None:
         """Why decisions have no gradients, and what to do instead; None where they have.
@@ -100,13 +99,14 @@ class Problem(ABC):
         n_outcomes = n_decisions if self.n_outcomes is None else self.n_outcomes
         anything = torch.zeros(self.n_contexts or 1, 1, n_outcomes, dtype=WORKING_DTYPE)
         program = self.program(Scenarios(anything))
+        plain = program if isinstance(program, ScenarioProgram) else program.plain
         names = self.decision_names(n_outcomes)
         return Constraints(
             variables=names or [f"decision {i}" for i in range(n_decisions)],
-            G=program.G,
-            h=program.h,
-            E=program.E,
-            e=program.e,
+            G=plain.G,
+            h=plain.h,
+            E=plain.E,
+            e=plain.e,
         )
 
     def violation(self, decision: Any, given: Any = None) -> torch.Tensor:
@@ -209,7 +209,7 @@ class Problem(ABC):
             )
         return self._cost(decision, outcome)
 
-    def program(self, scenarios: Scenarios) -> ScenarioProgram:
+    def program(self, scenarios: Scenarios) -> Program:
         """The stochastic program of the scenarios: minimise the weighted mean cost.
 
         Its first `n_decisions` first-stage variables are the decision.
@@ -222,7 +222,9 @@ class Problem(ABC):
 
         What the first stage costs is then the same in every scenario.
         """
-        return self.program(scenarios)
+        program = self.program(scenarios)
+        assert isinstance(program, ScenarioProgram)  # others say so in `program_type`
+        return program
 
     def with_risk(self, risk: Risk) -> Problem:
         """The problem with a risk of the cost minimised in the place of its mean.

@@ -23,7 +23,7 @@ from forewise.problems.constraint_sizes import Point, limits, ratio, row_sizes
 from forewise.problems.cvxpy.auxiliary import SharedConstraints
 from forewise.problems.cvxpy.cone_formulas import cone_violation
 from forewise.problems.cvxpy.definitions import Definitions
-from forewise.problems.program import apply, joined
+from forewise.problems.programs import apply, joined
 from forewise.validation.arguments import WORKING_DTYPE
 
 #: What a decision may break its constraints by, and still be called feasible.

@@ -13,7 +13,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
 from forewise.problems.feasibility import Constraints
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_scalar, as_vector
 

@@ -18,7 +18,7 @@ from forewise.problems.newsvendor import (
     nonnegative_orders,
     shortage_and_excess,
 )
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import (
     as_finite,

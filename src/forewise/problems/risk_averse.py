@@ -14,8 +14,7 @@ import torch
 from forewise.exceptions import UnsupportedProblemError
 from forewise.problems.base import Problem
 from forewise.problems.feasibility import Constraints
-from forewise.problems.kinds import ProgramKind
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.problems.risk import Expectation, Risk
 from forewise.problems.tail import tail_program
 from forewise.scenarios import Scenarios
@@ -41,11 +40,11 @@ class RiskAverseProblem(Problem):
     def __post_init__(self) -> None:
         require_instance("problem", self.problem, Problem, "Newsvendor(shortage=3, excess=1)")
         require_instance("risk", self.risk, Risk, "CVaR(0.9)")
-        kind = self.problem.program_kind
-        if kind is not ProgramKind.QUADRATIC:
+        kind = self.problem.program_type
+        if kind is not ScenarioProgram:
             raise UnsupportedProblemError(
                 f"with_risk takes problems that become linear or quadratic programs, and this one "
-                f"becomes {kind.with_article}: write the risk into the objective, as t + "
+                f"becomes {kind.title}: write the risk into the objective, as t + "
                 "cp.pos(cost - t) / (1 - level) with a variable t among the decisions for "
                 "CVaR(level)"
             )

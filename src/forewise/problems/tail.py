@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from forewise.problems.program import ScenarioProgram, apply, joined
+from forewise.problems.programs import ScenarioProgram, apply, joined
 from forewise.problems.risk import Risk
 
 

@@ -6,7 +6,7 @@ of problems that are not linear or quadratic, `reference` the trusted slow one. 
 makes solutions differentiable, `optimality` checks them against the raw data, `polishing` corrects
 those that just miss, `diagnosis` proves that there is none; what has `conic` or `cone` in its name
 does the same for cones. `risk` solves problems with a risk by programs of the mean, `ridge` a
-problem with a quadratic term. `recourse` lends solvers to problems whose costs are optima.
+problem with a quadratic term.
 """
 
 from forewise.solvers.auto import AutoSolver, solve, solve_program
@@ -16,7 +16,6 @@ from forewise.solvers.conic.engines import ClarabelEngine, ConicEngine, MoreauEn
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
-from forewise.solvers.recourse import solve_recourse as _solve_recourse  # noqa: F401
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.ridge import RidgeSolver
 from forewise.solvers.risk import RiskSolver

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from forewise.problems.base import Problem
-from forewise.problems.kinds import ProgramKind
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver, checked, run
 from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
@@ -57,12 +56,12 @@ class AutoSolver(Solver):
         for special in (WeightedQuantileSolver(), DualSearchSolver(), RiskSolver(self._general)):
             if special.unsupported_reason(problem) is None:
                 return special
-        solvers: dict[ProgramKind, Solver] = {
-            ProgramKind.QUADRATIC: self.general,
-            ProgramKind.CONIC: self.conic,
-            ProgramKind.INTEGER: self.integer,
+        solvers: dict[type[Program], Solver] = {
+            ScenarioProgram: self.general,
+            ConicProgram: self.conic,
+            IntegerProgram: self.integer,
         }
-        return solvers[problem.program_kind]
+        return solvers[problem.program_type]
 
     @property
     def _general(self) -> ProgramSolver:
@@ -83,8 +82,18 @@ class AutoSolver(Solver):
         if not open_ones:
             return solution
         places = torch.tensor(open_ones, device=scenarios.values.device)
-        again = self._general.solve_program(problem.program(scenarios).take(places))
+        again = self.solve_program(problem.program(scenarios).take(places))
         return solution.with_contexts(open_ones, again)
+
+    def solve_program(self, program: Program) -> Solution:
+        """Solve a program by the solver of its type."""
+        match program:
+            case ConicProgram():
+                return self.conic.solve_program(program)
+            case IntegerProgram():
+                return self.integer.solve_program(program)
+            case ScenarioProgram():
+                return self._general.solve_program(program)
 
 
 def solve(

@@ -14,20 +14,12 @@ import torch
 from forewise.display import described
 from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.problems.base import Problem
-from forewise.problems.kinds import ProgramKind
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.solution import Solution, Status
 from forewise.validation.arguments import require_instance
 
 _SHOWN = 5  # failed contexts that an error message lists
-
-# Who solves what is not a scenario program.
-_SOLVERS = {
-    ProgramKind.QUADRATIC: None,
-    ProgramKind.CONIC: "ConicSolver()",
-    ProgramKind.INTEGER: "IntegerSolver()",
-}
 
 
 class Solver(ABC):
@@ -50,17 +42,18 @@ class ProgramSolver(Solver):
 
     def unsupported_reason(self, problem: Problem) -> str | None:
         """What is no linear or quadratic program is refused."""
-        solver = _SOLVERS[problem.program_kind]
-        if solver is None:
+        if problem.program_type is ScenarioProgram:
             return None
         return (
-            f"it becomes {problem.program_kind.with_article}, and this solver takes linear and "
-            f"quadratic ones: use {solver}, or AutoSolver()"
+            f"it becomes {problem.program_type.title}, and this solver takes linear and quadratic "
+            "ones: use AutoSolver()"
         )
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's program."""
-        return self.solve_program(problem.program(scenarios))
+        program = problem.program(scenarios)
+        assert isinstance(program, ScenarioProgram)  # by `unsupported_reason`
+        return self.solve_program(program)
 
     @abstractmethod
     def solve_program(self, program: ScenarioProgram) -> Solution:

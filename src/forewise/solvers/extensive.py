@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from forewise.problems.program import RECOURSE, ScenarioProgram
+from forewise.problems.programs import RECOURSE, ScenarioProgram
 from forewise.solvers.interior_point.kernels.loading import NOISE
 from forewise.solvers.interior_point.kernels.points import Points
 

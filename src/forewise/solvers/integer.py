@@ -13,9 +13,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
-from forewise.problems.cvxpy.problem import CvxpyProblem
-from forewise.problems.integers import IntegerProgram
-from forewise.problems.kinds import ProgramKind
+from forewise.problems.programs import IntegerProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import Solver, valid_contexts
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
@@ -66,15 +64,16 @@ class IntegerSolver(Solver):
 
     def unsupported_reason(self, problem: Problem) -> str | None:
         """What has no whole numbers is refused."""
-        if problem.program_kind is ProgramKind.INTEGER:
+        if problem.program_type is IntegerProgram:
             return None
-        kind = problem.program_kind.with_article
+        kind = problem.program_type.title
         return f"it becomes {kind}, without whole numbers: use AutoSolver()"
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's integer program."""
-        assert isinstance(problem, CvxpyProblem)
-        return self.solve_program(problem.integer_program(scenarios))
+        program = problem.program(scenarios)
+        assert isinstance(program, IntegerProgram)  # by `unsupported_reason`
+        return self.solve_program(program)
 
     def solve_program(self, program: IntegerProgram) -> Solution:
         """Solve the contexts one after the other; failures are statuses, not exceptions."""

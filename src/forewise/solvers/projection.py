@@ -8,10 +8,7 @@ from __future__ import annotations
 import torch
 
 from forewise.problems.base import Problem
-from forewise.problems.cones import ConicProgram
-from forewise.problems.cvxpy.problem import CvxpyProblem
-from forewise.problems.kinds import ProgramKind
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ConicProgram, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.conic.solver import ConicSolver
@@ -43,10 +40,8 @@ def project(
     """
     lead = problem.n_contexts or 1
     anything = Scenarios(torch.zeros(lead, 1, n_outcomes, dtype=WORKING_DTYPE))
-    conic: ConicProgram | None = None
-    if isinstance(problem, CvxpyProblem) and problem.program_kind is ProgramKind.CONIC:
-        conic = problem.conic_program(anything)
-    rows = problem.program(anything) if conic is None else conic.plain
+    whole = problem.program(anything)
+    rows = whole if isinstance(whole, ScenarioProgram) else whole.plain
     n_contexts, n_decisions = decision.shape
     n_z = rows.n_decisions
     q = torch.zeros(n_contexts, n_z, dtype=WORKING_DTYPE)
@@ -62,7 +57,7 @@ def project(
         E=rows.E,
         e=rows.e,
     )
-    if conic is not None:
-        cones = ConicProgram.of_first_stage(program, conic.cones, conic.G, conic.h)
+    if isinstance(whole, ConicProgram):
+        cones = ConicProgram.of_first_stage(program, whole.cones, whole.G, whole.h)
         return ConicSolver().solve_program(cones).of_decisions(n_decisions)
     return (solver or InteriorPointSolver()).solve_program(program).of_decisions(n_decisions)

@@ -14,8 +14,7 @@ import scipy.sparse as sp
 import torch
 
 from forewise.problems.base import Problem
-from forewise.problems.kinds import ProgramKind
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ConicProgram, IntegerProgram, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, valid_contexts
 from forewise.solvers.conic.engines import ClarabelEngine
@@ -74,9 +73,9 @@ class ReferenceSolver(ProgramSolver):
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's program, whatever its kind."""
         with torch.no_grad():
-            if problem.program_kind is ProgramKind.CONIC:
+            if problem.program_type is ConicProgram:
                 return ConicSolver(self.tolerance, ClarabelEngine()).solve(problem, scenarios)
-            if problem.program_kind is ProgramKind.INTEGER:
+            if problem.program_type is IntegerProgram:
                 return IntegerSolver(gap=self.tolerance).solve(problem, scenarios)
             return super().solve(problem, scenarios)
 

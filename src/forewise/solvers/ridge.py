@@ -12,6 +12,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
+from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
@@ -63,6 +64,7 @@ class RidgeSolver(Solver):
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's program with the term."""
         program = problem.program(scenarios)
+        assert isinstance(program, ScenarioProgram)  # by `unsupported_reason`
         n_decisions = problem.n_decisions(scenarios.n_outcomes)
         term = torch.zeros_like(program.P[0])
         term.diagonal()[:n_decisions] = 2 * self.weight / n_decisions

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 
 from forewise.problems.base import Problem
-from forewise.problems.program import RECOURSE, ScenarioProgram, apply
+from forewise.problems.programs import RECOURSE, ScenarioProgram, apply
 from forewise.problems.risk import Risk
 from forewise.problems.risk_averse import RiskAverseProblem
 from forewise.problems.tail import Centre, tail_program

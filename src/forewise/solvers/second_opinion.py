@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.solution import Solution, Status
 

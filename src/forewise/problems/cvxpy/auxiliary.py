@@ -14,12 +14,11 @@ import numpy as np
 import torch
 
 from forewise.exceptions import SolveError
-from forewise.problems.cones import ConeKind, Cones, ConicProgram
+from forewise.problems.cones import ConeKind, Cones
 from forewise.problems.constraint_sizes import Point, cone_sizes, row_sizes
 from forewise.problems.cvxpy.cone_formulas import INWARDS, cone_violation
-from forewise.problems.cvxpy.recourse import solve_lent
-from forewise.problems.integers import IntegerProgram
-from forewise.problems.program import ScenarioProgram, apply, joined
+from forewise.problems.cvxpy.recourse import solve_recourse
+from forewise.problems.programs import ConicProgram, IntegerProgram, ScenarioProgram, apply, joined
 
 if TYPE_CHECKING:
     from forewise.problems.feasibility import Constraints
@@ -124,7 +123,7 @@ class SharedConstraints(NamedTuple):
         elif self.cones:
             rows = self._cone_rows(point, of, unit, eased)
             program = ConicProgram.of_first_stage(program, *rows)
-        answer = solve_lent(program)
+        answer = solve_recourse(program)
         x = answer.x
         # What the auxiliary variables that were found leave to v, and not the solver's own v.
         least = (apply(G[..., :-1], x[:, :-1]) - h).amax(-1).clamp_min(0)

@@ -17,7 +17,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError, ModelError
 from forewise.problems.cvxpy.model_checks import quoted
-from forewise.problems.program import ScenarioProgram, joined
+from forewise.problems.programs import ScenarioProgram, joined
 
 # Scenarios of weight zero would leave their v_j without an upper bound.
 _LEAST_WEIGHT = 1e-9

@@ -22,7 +22,7 @@ from forewise.problems.constraint_sizes import (
     ratio,
     row_sizes,
 )
-from forewise.problems.program import apply
+from forewise.problems.programs import apply
 
 #: The direction in which a point always enters an exponential cone.
 INWARDS = (-1.0, 1.0, 1.0)

@@ -18,7 +18,7 @@ import torch
 from forewise.problems.cones import ConeKind
 from forewise.problems.constraint_sizes import Point, both_row_sizes
 from forewise.problems.cvxpy.cone_formulas import ConeRows
-from forewise.problems.program import apply, joined
+from forewise.problems.programs import apply, joined
 
 if TYPE_CHECKING:
     from forewise.problems.feasibility import Constraints

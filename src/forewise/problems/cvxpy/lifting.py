@@ -17,12 +17,11 @@ import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import connected_components
 
-from forewise.problems.cones import Cones, ConicProgram
+from forewise.problems.cones import Cones
 from forewise.problems.cvxpy.affine import AffineBlock
 from forewise.problems.cvxpy.canonical import Array, CanonicalForm, Terms
 from forewise.problems.cvxpy.chance import Chances, with_chances
-from forewise.problems.integers import IntegerProgram
-from forewise.problems.program import ScenarioProgram, joined
+from forewise.problems.programs import ConicProgram, IntegerProgram, ScenarioProgram, joined
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import WORKING_DTYPE
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from forewise.exceptions import InvalidInputError, UnsupportedProblemError
+from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
-from forewise.problems.cones import ConicProgram
 from forewise.problems.cvxpy import form_checks as forms
 from forewise.problems.cvxpy import model_checks as check
 from forewise.problems.cvxpy.canonical import CanonicalForm
@@ -27,9 +26,7 @@ from forewise.problems.cvxpy.reading import import_cvxpy, read
 from forewise.problems.cvxpy.recourse import RecourseCost
 from forewise.problems.cvxpy.rewriting import rewritten
 from forewise.problems.feasibility import Constraints
-from forewise.problems.integers import IntegerProgram
-from forewise.problems.kinds import ProgramKind
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import WORKING_DTYPE, as_tensor
 
@@ -232,15 +229,15 @@ class CvxpyProblem(Problem):
         return self.given_values.to(device)
 
     @property
-    def program_kind(self) -> ProgramKind:
-        """Whether cones or whole numbers are in it."""
+    def program_type(self) -> type[Program]:
+        """Whether cones or integers are in it."""
         if self.form.integer.any():
-            return ProgramKind.INTEGER
-        return ProgramKind.CONIC if len(self.form.cone_kind) else ProgramKind.QUADRATIC
+            return IntegerProgram
+        return ConicProgram if len(self.form.cone_kind) else ScenarioProgram
 
     def gradient_unsupported_reason(self) -> str | None:
         """Whole numbers do not move with the data, but jump."""
-        if self.program_kind is not ProgramKind.INTEGER:
+        if self.program_type is not IntegerProgram:
             return None
         return (
             "it decides whole numbers, which have no gradient: use a DecoupledLearner; or train "
@@ -256,26 +253,13 @@ class CvxpyProblem(Problem):
             "no distribution: use a CombinedLearner or a DecoupledLearner"
         )
 
-    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
-        self._require_quadratic()
-        return self._lifted.program(scenarios, self._given_of(scenarios))
-
-    def _require_quadratic(self) -> None:
-        if self.program_kind is not ProgramKind.QUADRATIC:
-            raise UnsupportedProblemError(
-                "a ScenarioProgram is linear or quadratic, but this problem becomes "
-                f"{self.program_kind.with_article}: use {self.program_kind}_program in its place"
-            )
-
-    def conic_program(self, scenarios: Scenarios) -> ConicProgram:
-        """The stochastic program with its cones; called by the solvers of conic problems."""
-        self._check_width("scenarios", scenarios.n_outcomes)
-        return self._lifted.conic_program(scenarios, self._given_of(scenarios))
-
-    def integer_program(self, scenarios: Scenarios) -> IntegerProgram:
-        """The stochastic program with its whole numbers; called by the solvers of integer ones."""
-        self._check_width("scenarios", scenarios.n_outcomes)
-        return self._lifted.integer_program(scenarios, self._given_of(scenarios))
+    def _program(self, scenarios: Scenarios) -> Program:
+        given = self._given_of(scenarios)
+        if self.program_type is IntegerProgram:
+            return self._lifted.integer_program(scenarios, given)
+        if self.program_type is ConicProgram:
+            return self._lifted.conic_program(scenarios, given)
+        return self._lifted.program(scenarios, given)
 
     def _given_of(self, scenarios: Scenarios) -> torch.Tensor | None:
         return self._given_for(scenarios.n_contexts, scenarios.values.device)
@@ -283,7 +267,6 @@ class CvxpyProblem(Problem):
     def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
         """As `program`, with every cost that depends on the outcome in the recourse."""
         self._check_width("scenarios", scenarios.n_outcomes)
-        self._require_quadratic()
         return self._lifted.recourse_program(scenarios, self._given_of(scenarios))
 
     def constraints(self, n_decisions: int) -> Constraints:

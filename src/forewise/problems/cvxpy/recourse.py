@@ -2,25 +2,31 @@
 
 Where every variable that is left has rows of its own (shortage, excess, losses beyond a
 threshold), the best choice is a formula. Elsewhere a program is solved, and the cost's gradient
-is that of its Lagrangian at the solution (the envelope theorem). Problems know no solver: whoever
-solves programs says so with `use_recourse_solver`, which the solvers do when they are imported.
-May import: exceptions, arguments, its siblings `affine`, `cones`, `integers`, `lifting`, `program`.
+is that of its Lagrangian at the solution (the envelope theorem).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from forewise.exceptions import UnsupportedProblemError
-from forewise.problems.cones import Cones, ConicProgram
+from forewise.problems.cones import Cones
 from forewise.problems.cvxpy.lifting import LiftedForm
-from forewise.problems.integers import IntegerProgram
-from forewise.problems.program import ScenarioProgram, apply, joined
+from forewise.problems.programs import (
+    ConicProgram,
+    IntegerProgram,
+    Program,
+    ScenarioProgram,
+    apply,
+    joined,
+)
+from forewise.solvers.auto import AutoSolver
+from forewise.solvers.conic.solver import ConicSolver
+from forewise.solvers.solution import Status
 from forewise.validation.arguments import WORKING_DTYPE
 
 # A decision that a solver found may miss its rows by as much, relative to their bounds.
@@ -40,23 +46,26 @@ class RecourseAnswer(NamedTuple):
     unbounded: torch.Tensor
 
 
-RecourseSolver = Callable[[ScenarioProgram | ConicProgram | IntegerProgram], RecourseAnswer]
-_solvers: list[RecourseSolver] = []
+# Costs are compared with each other, and their programs are small.
+_SOLVER = AutoSolver(conic=ConicSolver(1e-12))
 
 
-def use_recourse_solver(solver: RecourseSolver) -> RecourseSolver:
-    """Let a function solve the programs that costs are made of; used as a decorator."""
-    _solvers[:] = [solver]
-    return solver
+def solve_recourse(program: Program) -> RecourseAnswer:
+    """Solve programs without scenarios."""
+    solution = _SOLVER.solve_program(program)
 
+    def ended(status: Status) -> torch.Tensor:
+        return torch.tensor([s is status for s in solution.status], device=solution.decision.device)
 
-def solve_lent(program: ScenarioProgram | ConicProgram | IntegerProgram) -> RecourseAnswer:
-    """Solve with whatever was lent."""
-    if not _solvers:
-        raise UnsupportedProblemError(
-            "the cost of a decision with recourse needs a solver, but there is none: import it"
-        )
-    return _solvers[0](program)
+    cones = solution.cone_duals
+    return RecourseAnswer(
+        x=torch.where(ended(Status.OPTIMAL).unsqueeze(-1), solution.decision, torch.nan),
+        inequality=solution.duals.inequality,
+        equality=solution.duals.equality,
+        cone=solution.decision[:, :0] if cones is None else cones.first,
+        infeasible=ended(Status.INFEASIBLE),
+        unbounded=ended(Status.UNBOUNDED),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +113,7 @@ class Remainder:
         """By how much a decision that was computed may miss a bound."""
         return TOLERANCE * (1 + bound.detach().abs()) + self.error
 
-    def program(self) -> ScenarioProgram | ConicProgram | IntegerProgram:
+    def program(self) -> Program:
         """The same as a program with first-stage variables alone."""
         plain = ScenarioProgram(
             weights=torch.ones(self.n_contexts, 1, dtype=WORKING_DTYPE, device=self.q.device),
@@ -271,11 +280,11 @@ def _gathered(values: torch.Tensor, mask: torch.Tensor, absent: float) -> torch.
 def _solved(rest: Remainder) -> torch.Tensor:
     """The best cost by a solver; its gradient in the data is that of the Lagrangian."""
     with torch.no_grad():
-        answer = solve_lent(rest.program())
+        answer = solve_recourse(rest.program())
         # A second try for those that rounding made infeasible.
         again = answer.infeasible.nonzero().squeeze(-1)
         if len(again):
-            second = solve_lent(rest.take(again).relaxed().program())
+            second = solve_recourse(rest.take(again).relaxed().program())
             parts = zip(answer, second, strict=True)
             answer = RecourseAnswer(*(a.index_copy(0, again, b) for a, b in parts))
     x = torch.where(_finite(answer.x), answer.x, 0.0)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 
-from forewise.problems.cones import ConicProgram
+from forewise.problems.programs import ConicProgram
 from forewise.solvers.solution import ConeDuals, Duals, Solution, Status
 
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from forewise.problems.cones import ConeKind, Cones, ConicProgram
+from forewise.problems.cones import ConeKind, Cones
+from forewise.problems.programs import ConicProgram
 from forewise.solvers.conic.sparse_batch import Piece, SparseBatch, assemble, for_all, joined
 from forewise.solvers.solution import ConeDuals, Duals
 

@@ -12,9 +12,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
-from forewise.problems.cones import ConicProgram
-from forewise.problems.cvxpy.problem import CvxpyProblem
-from forewise.problems.kinds import ProgramKind
+from forewise.problems.programs import ConicProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import Solver
 from forewise.solvers.conic.batches import Batch, spread
@@ -65,14 +63,15 @@ class ConicSolver(Solver):
 
     def unsupported_reason(self, problem: Problem) -> str | None:
         """What is no conic program is refused."""
-        if problem.program_kind is ProgramKind.CONIC:
+        if problem.program_type is ConicProgram:
             return None
-        return f"it becomes {problem.program_kind.with_article}, without cones: use AutoSolver()"
+        return f"it becomes {problem.program_type.title}, without cones: use AutoSolver()"
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's conic program."""
-        assert isinstance(problem, CvxpyProblem)
-        return self.solve_program(problem.conic_program(scenarios))
+        program = problem.program(scenarios)
+        assert isinstance(program, ConicProgram)  # by `unsupported_reason`
+        return self.solve_program(program)
 
     def solve_program(self, program: ConicProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""

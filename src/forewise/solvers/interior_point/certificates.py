@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import lsmr
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.extensive import ExtensiveForm, ExtensivePoint, extensive_form, unload_point
 from forewise.solvers.interior_point.differentiation import TensorPoints
 from forewise.solvers.interior_point.kernels.arrays import as_arrays

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.certificates import infeasibility, unboundedness
 from forewise.solvers.interior_point.differentiation import Path

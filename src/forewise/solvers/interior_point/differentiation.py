@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from forewise.problems.program import BLOCKS, ScenarioProgram, apply
+from forewise.problems.programs import BLOCKS, ScenarioProgram, apply
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.batch import PathEnds, Rows, solve_adjoints
 from forewise.solvers.interior_point.kernels.points import Points

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import torch
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.solution import Certificate, Solution
 
 _SPREAD = 16  # powers of two between the units from which on they are used
@@ -105,12 +105,13 @@ def _units(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor]:
     present = entries > _SMALLEST * top
     least = torch.where(present, entries, torch.inf).amin(-1, keepdim=True)
     wide = (top > 2.0**_SPREAD * least).flatten(1).any(1)
+    if not bool(wide.any()):
+        return torch.zeros(0, dtype=torch.long), entries.new_zeros(0, entries.shape[-1])
     candidates = wide.expand(program.n_contexts).nonzero().flatten()
     linking = present.sum(-1, keepdim=True) > 1
     logs = torch.where(present & linking, entries.log2(), torch.nan)
     logs = logs.expand(program.n_contexts, -1, -1)[candidates]
-    columns = _fit(logs) if len(candidates) else logs.new_zeros(0, logs.shape[-1])
-    exponents = columns.round()
+    exponents = _fit(logs).round()
     changed = exponents.amax(1) - exponents.amin(1) >= _SPREAD
     return candidates[changed], torch.exp2(exponents[changed]).to(program.weights)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.interior_point.kernels.arrays import ProgramArrays, as_arrays
 from forewise.solvers.interior_point.kernels.evidence import Evidence as Weighed
 from forewise.solvers.interior_point.kernels.evidence import weigh

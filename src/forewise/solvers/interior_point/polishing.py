@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.extensive import (
     ExtensiveForm,
     ExtensivePoint,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from forewise.problems.program import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.solvers.base import valid_contexts
 from forewise.solvers.solution import Status
 

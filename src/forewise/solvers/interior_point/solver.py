@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError
-from forewise.problems.program import RIGHT_SIDES, ScenarioProgram
+from forewise.problems.programs import RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.diagnosis import diagnose

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewise.problems.program import BLOCKS, ScenarioProgram
+from forewise.problems.programs import BLOCKS, ScenarioProgram
 
 Array = np.ndarray
 

@@ -1,4 +1,7 @@
-"""ScenarioProgram: the one form that every linear or quadratic problem is brought into.
+"""The typed programs that a problem becomes; solvers dispatch on their type.
+
+`ScenarioProgram` is linear or quadratic, `ConicProgram` adds rows in cones, `IntegerProgram` adds
+integrality.
 
 The legend, used in every file that does the algebra (B contexts, M scenarios):
 
@@ -9,19 +12,18 @@ The legend, used in every file that does the algebra (B contexts, M scenarios):
           F_j z + V_j u_j = s_j                   ν_j scenario equalities
 
 Stationarity, with nonnegative λ:  ∇cost + A'λ + E'ν = 0.
-
-May import: exceptions, arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 
 from forewise.exceptions import InvalidInputError
+from forewise.problems.cones import Cones
 from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_tensor
 
 # Block -> the sizes of its trailing dimensions, by name: z and u are the variables, g and e
@@ -57,6 +59,8 @@ class ScenarioProgram:
     c : tensor (n_contexts | 1,)
         Constant part of the cost.
     """
+
+    title: ClassVar[str] = "a linear or quadratic program"
 
     weights: torch.Tensor
     q: torch.Tensor
@@ -245,3 +249,108 @@ def _require_symmetric(name: str, block: torch.Tensor) -> None:
     block = block.detach()
     if block.numel() and ((block - block.mT).abs() > 1e-10 * (1 + block.abs())).any():
         raise InvalidInputError(f"{name} must be symmetric, but differs from its transpose")
+
+
+@dataclass(frozen=True, eq=False)
+class ConicProgram:
+    """A batch of two-stage programs with cones, one per context.
+
+    The linear and quadratic part, and rows that must lie in cones K:
+
+        h − G z ∈ K (first stage),    r_j − T_j z − W_j u_j ∈ K (every scenario j)
+
+    As in a `ScenarioProgram`, what is shared has a leading dimension of size 1.
+
+    Attributes
+    ----------
+    plain : ScenarioProgram
+    cones : Cones
+        Of the first-stage rows G, h.
+    G, h : tensors (n_contexts | 1, n_rows, n_z), (n_contexts | 1, n_rows)
+    scenario_cones : Cones
+        Of the rows T, W, r, the same in every scenario.
+    T, W, r : tensors (n_contexts | 1, n_scenarios | 1, n_rows, n_z), (..., n_u), (..., n_rows)
+    """
+
+    title: ClassVar[str] = "a conic program"
+
+    plain: ScenarioProgram
+    cones: Cones
+    G: torch.Tensor
+    h: torch.Tensor
+    scenario_cones: Cones
+    T: torch.Tensor
+    W: torch.Tensor
+    r: torch.Tensor
+
+    @classmethod
+    def of_first_stage(
+        cls, plain: ScenarioProgram, cones: Cones, G: torch.Tensor, h: torch.Tensor
+    ) -> ConicProgram:
+        """A program whose scenarios have no cones."""
+        T = h.new_zeros(1, 1, 0, plain.n_decisions)
+        W = h.new_zeros(1, 1, 0, plain.n_recourse)
+        return cls(plain, cones, G, h, Cones(), T, W, h.new_zeros(1, 1, 0))
+
+    def cone_blocks(self) -> dict[str, torch.Tensor]:
+        """The tensors of the cone rows, by name."""
+        return {name: getattr(self, name) for name in ("G", "h", "T", "W", "r")}
+
+    def take(self, contexts: slice | torch.Tensor) -> ConicProgram:
+        """The programs of some contexts; what is shared stays shared."""
+        return self._changed(
+            self.plain.take(contexts),
+            lambda _, block: block if block.shape[0] == 1 else block[contexts],
+        )
+
+    def take_scenarios(self, scenarios: torch.Tensor) -> ConicProgram:
+        """The programs with some of their scenarios, whose weights must sum to one."""
+        shared = {"q", "P", "G", "h", "E", "e", "c"}
+
+        def chosen(block: torch.Tensor) -> torch.Tensor:
+            return block if block.shape[1] == 1 else block[:, scenarios]
+
+        def of_plain(name: str, block: torch.Tensor) -> torch.Tensor:
+            if name == "weights":
+                return block[:, scenarios]
+            return block if name in shared else chosen(block)
+
+        return self._changed(
+            self.plain.map(of_plain),
+            lambda name, block: block if name in shared else chosen(block),
+        )
+
+    def _changed(
+        self, plain: ScenarioProgram, change: Callable[[str, torch.Tensor], torch.Tensor]
+    ) -> ConicProgram:
+        G, h, T, W, r = (change(name, block) for name, block in self.cone_blocks().items())
+        return replace(self, plain=plain, G=G, h=h, T=T, W=W, r=r)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerProgram:
+    """A batch of two-stage linear programs with integers, one per context.
+
+    Attributes
+    ----------
+    plain : ScenarioProgram
+        The program without that condition: its continuous relaxation.
+    first : mask (n_z,)
+        The first-stage variables that are integers.
+    recourse : mask (n_u,)
+        The variables of every scenario that are.
+    """
+
+    title: ClassVar[str] = "an integer program"
+
+    plain: ScenarioProgram
+    first: torch.Tensor
+    recourse: torch.Tensor
+
+    def take(self, contexts: slice | torch.Tensor) -> IntegerProgram:
+        """The programs of some contexts."""
+        return replace(self, plain=self.plain.take(contexts))
+
+
+#: What `Problem.program` may return.
+Program = ScenarioProgram | ConicProgram | IntegerProgram
