@@ -120,7 +120,7 @@ def test_copies_and_states_keep_whole_numbers():
     [
         (
             fw.InteriorPointSolver(),
-            r"becomes an integer program.*use IntegerSolver\(\), or AutoSolver",
+            r"becomes an integer program.*use AutoSolver",
         ),
         (fw.solvers.ConicSolver(), "becomes an integer program, without cones"),
     ],

@@ -81,7 +81,7 @@ class Newsvendor(Problem):
 
     def constraints(self, n_decisions: int) -> Constraints:
         """No negative orders."""
-        return Constraints.of_rows(item_names(n_decisions), nonnegative_orders(n_decisions))
+        return Constraints.from_rows(item_names(n_decisions), nonnegative_orders(n_decisions))
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)

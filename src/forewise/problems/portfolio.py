@@ -107,7 +107,7 @@ class Portfolio(Problem):
         budget = []
         if self.budget is not None:
             budget = [("budget", torch.ones_like(self.lower), self.budget)]
-        return Constraints.of_rows([f"asset {i}" for i in range(n_decisions)], rows, budget)
+        return Constraints.from_rows([f"asset {i}" for i in range(n_decisions)], rows, budget)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         return (-(outcome * decision).sum(-1)).clamp_min(0)

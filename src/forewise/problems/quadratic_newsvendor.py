@@ -140,7 +140,7 @@ class QuadraticNewsvendor(Problem):
         rows = nonnegative_orders(n_decisions)
         if self.price is not None and self.budget is not None:
             rows.append(("budget", self.price, self.budget))
-        return Constraints.of_rows(item_names(n_decisions), rows)
+        return Constraints.from_rows(item_names(n_decisions), rows)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)

@@ -21,7 +21,7 @@ from forewise.problems.cvxpy.recourse import solve_recourse
 from forewise.problems.programs import ConicProgram, IntegerProgram, ScenarioProgram, apply, joined
 
 if TYPE_CHECKING:
-    from forewise.problems.feasibility import Constraints
+    from forewise.problems.cvxpy.feasibility import CvxpyConstraints
 
 _SHOWN = 5  # contexts that an error message lists
 # What cones may be missed by; beyond that, what stands behind them is not known either.
@@ -31,7 +31,7 @@ _CONE_TOLERANCE = 1e-6
 class SharedConstraints(NamedTuple):
     """The constraints that unknown variables share with the known ones and with each other."""
 
-    constraints: Constraints  # its "decisions" are all variables that are known
+    constraints: CvxpyConstraints  # its "decisions" are all variables that are known
     G: torch.Tensor  # numbers of rows
     E: torch.Tensor
     cones: list[int]

@@ -21,7 +21,7 @@ from forewise.problems.cvxpy.cone_formulas import ConeRows
 from forewise.problems.programs import apply, joined
 
 if TYPE_CHECKING:
-    from forewise.problems.feasibility import Constraints
+    from forewise.problems.cvxpy.feasibility import CvxpyConstraints
 
 _HUGE = 1e300  # in the place of infinity, which has no ratio to itself
 
@@ -32,7 +32,7 @@ class Definitions:
 
     Attributes
     ----------
-    constraints : Constraints
+    constraints : CvxpyConstraints
     point : Point
         All variables (n_contexts, n_x); 0 for those that are not known.
     known : mask (n_x,)
@@ -42,7 +42,7 @@ class Definitions:
         only takes its own away.
     """
 
-    constraints: Constraints
+    constraints: CvxpyConstraints
     point: Point
     known: np.ndarray
     stands_on: np.ndarray
@@ -50,7 +50,7 @@ class Definitions:
     cones: np.ndarray
 
     @classmethod
-    def of(cls, constraints: Constraints, point: Point) -> Definitions:
+    def of(cls, constraints: CvxpyConstraints, point: Point) -> Definitions:
         """All that can be found."""
         n, n_x = constraints.n_decisions, constraints.G.shape[-1]
         found = cls(

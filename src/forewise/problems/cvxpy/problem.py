@@ -19,13 +19,13 @@ from forewise.problems.cvxpy import form_checks as forms
 from forewise.problems.cvxpy import model_checks as check
 from forewise.problems.cvxpy.canonical import CanonicalForm
 from forewise.problems.cvxpy.chance import without_levels, written
+from forewise.problems.cvxpy.feasibility import CvxpyConstraints
 from forewise.problems.cvxpy.lifting import LiftedForm
 from forewise.problems.cvxpy.naming import Layout
 from forewise.problems.cvxpy.presolve import presolve, without_chances
 from forewise.problems.cvxpy.reading import import_cvxpy, read
 from forewise.problems.cvxpy.recourse import RecourseCost
 from forewise.problems.cvxpy.rewriting import rewritten
-from forewise.problems.feasibility import Constraints
 from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import WORKING_DTYPE, as_tensor
@@ -269,7 +269,7 @@ class CvxpyProblem(Problem):
         self._check_width("scenarios", scenarios.n_outcomes)
         return self._lifted.recourse_program(scenarios, self._given_of(scenarios))
 
-    def constraints(self, n_decisions: int) -> Constraints:
+    def constraints(self, n_decisions: int) -> CvxpyConstraints:
         """The rows and cones that know neither outcome nor recourse, and which decisions are whole.
 
         Chances are not among them: they are those of a distribution, and not of a decision.
@@ -279,7 +279,7 @@ class CvxpyProblem(Problem):
         anything = torch.zeros(1, self.n_outcomes, dtype=WORKING_DTYPE)
         G, h, E, e = (self._priced.blocks[name](anything, given) for name in "GhEe")
         cones = self._priced.cones
-        return Constraints(
+        return CvxpyConstraints(
             self.layout.decision_names(),
             G,
             h,
