@@ -146,7 +146,7 @@ def test_whole_numbers_are_whole(integer):
     )
     found = problem.violation([[1.0, 0.0], [0.5, 0.25], [1 - 1e-9, 0.0], [1.0, 1.0]])
     assert found.tolist() == pytest.approx([0.0, 0.5, 0.0, 1.0], abs=1e-8)
-    with pytest.raises(fw.exceptions.InfeasibleDecisionError, match="whole number"):
+    with pytest.raises(fw.exceptions.InfeasibleDecisionError, match="is an integer"):
         problem.cost([[0.5, 0.25]], [[1.0, 1.0]])
 
 
