@@ -1,7 +1,6 @@
-"""How a network sees a context: what is made of each standardised column before the first layer.
+"""Encodings: what is made of each standardised column before the first layer of a network.
 
-To add one: a frozen dataclass that derives from `Encoding`; export it, and add it to the classes in
-`policy/packing.py`. May import: exceptions, its sibling `parameter_checks`.
+To add one: a frozen dataclass that derives from `Encoding`, exported and known to storage.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from forewise.exceptions import InvalidInputError
 from forewise.validation.parameters import require_count, require_positive
@@ -24,33 +24,25 @@ class Encoding(ABC):
         """Number of inputs; called when the network is built."""
 
     @abstractmethod
-    def inputs(self, x: torch.Tensor) -> torch.Tensor:
+    def inputs(self, x: Tensor) -> Tensor:
         """Inputs (n_contexts, width) of standardised contexts (n_contexts, n_features)."""
 
 
 @dataclass(frozen=True)
 class FourierFeatures(Encoding):
-    """Each column, and waves of it of several lengths.
+    """Each column, and sines and cosines of it at several frequencies.
 
-        x  →  (x,  sin ω_k x,  cos ω_k x),    ω_k from `lowest` to `highest`, each a like multiple
-                                              of the one before
+        x  →  (x,  sin ω_k x,  cos ω_k x),    ω_k geometric from `lowest` to `highest`
 
-    Networks learn slow curves long before fast ones, and may learn the noise before these. Prefer
-    waves where the outcome may go up and down several times over the range of a column (hours,
-    seasons, prices near thresholds). They ask for a prior or a decay that counts, because noise has
-    fast waves, too. Not for columns of zeros and ones, whose waves tell nothing new.
+    When to use: the outcome may rise and fall several times over the range of a column (hours,
+    seasons). A network alone learns low frequencies first and may fit noise before high ones.
+    Combine with a prior or a weight decay.
 
     Parameters
     ----------
     n_frequencies : int
     lowest, highest : float
-        Radians per standard deviation of the column. A wave that repeats itself every t of the
-        column's units has 2π · (standard deviation) / t.
-
-    Examples
-    --------
-    >>> FourierFeatures(n_frequencies=2, lowest=1.0, highest=3.0).inputs(torch.zeros(1, 1))
-    tensor([[0., 0., 0., 1., 1.]])
+        Radians per standard deviation of the column: 2π · (standard deviation) / period.
     """
 
     n_frequencies: int = 8
@@ -59,19 +51,16 @@ class FourierFeatures(Encoding):
 
     def __post_init__(self) -> None:
         require_count("n_frequencies", self.n_frequencies, at_least=1)
-        require_positive("lowest", self.lowest)
-        require_positive("highest", self.highest)
-        if self.lowest > self.highest:
+        if require_positive("lowest", self.lowest) > require_positive("highest", self.highest):
             raise InvalidInputError(
                 f"lowest must not exceed highest, but they are {self.lowest!r} and {self.highest!r}"
             )
 
     def width(self, n_features: int) -> int:
-        """The column, and a sine and a cosine for each frequency."""
         return n_features * (1 + 2 * self.n_frequencies)
 
-    def inputs(self, x: torch.Tensor) -> torch.Tensor:
+    def inputs(self, x: Tensor) -> Tensor:
         """The columns, the sines of all columns, the cosines of all columns."""
-        waves = torch.from_numpy(np.geomspace(self.lowest, self.highest, self.n_frequencies))
-        angles = (x[:, :, None] * waves.to(x)).flatten(1)
+        frequencies = torch.from_numpy(np.geomspace(self.lowest, self.highest, self.n_frequencies))
+        angles = (x[:, :, None] * frequencies.to(x)).flatten(1)
         return torch.cat([x, angles.sin(), angles.cos()], dim=1)

@@ -1,7 +1,4 @@
-"""What a network says where it has seen nothing: past outcomes, more of them the further away.
-
-May import: exceptions, its siblings `parameter_checks`, `weighted_support`.
-"""
+"""The fallback off the support: past outcomes for contexts far from all training rows."""
 
 from __future__ import annotations
 
@@ -11,39 +8,31 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.weighted_support import context_slices, systematic_picks
+from forewise.predictors.sampling import context_slices, systematic_picks
 from forewise.validation.parameters import require_positive
 
-_ASKED = 2000  # training rows that say what distance is usual
+_MAX_SAMPLED = 2000  # training rows that the typical distance is estimated from
 
 
 @dataclass(frozen=True)
 class OffSupportFallback:
-    """Contexts unlike those of training are answered with past outcomes, not with a forecast.
+    """Contexts off the support of the training data get past outcomes in place of a forecast.
 
         share of past outcomes in the scenarios of x:   (d/u - 1) / (reach - 1), within 0 and 1
 
-    d is the distance from x to the nearest training row, u the usual one between a training row and
-    its nearest neighbour; distances are Euclidean between standardised contexts. Beyond its data a
-    network goes on as it happens to, and is as sure of itself there as elsewhere: members of an
-    ensemble and draws of a posterior doubt too little. Use it where a wrong forecast costs dearly
-    and what is right for an average day costs less. Not where extremes go on as they began:
-    the demand for electricity on the hottest day of ten years is not that of an average day.
+    d is the distance from x to the nearest training row, u the typical one between a training row
+    and its nearest neighbour; distances are Euclidean between standardised contexts. Training is
+    not affected. The training rows are stored with the policy.
 
-    Training is not affected; past outcomes come in when scenarios are drawn. The training rows are
-    stored with the policy.
+    When to use: a wrong forecast costs more than the decision for an average day. Not where a trend
+    goes on beyond the data, as electricity demand on the hottest day in ten years.
 
     Parameters
     ----------
     quantile : float
-        Share of the training rows whose nearest neighbour is within the usual distance.
+        Share of the training rows whose nearest neighbour is within the typical distance.
     reach : float
-        Usual distances from which on a context has past outcomes only.
-
-    Examples
-    --------
-    >>> OffSupportFallback(reach=3.0).shares(np.array([0.5, 1.0, 2.0, 7.0]), typical_distance=1.0)
-    array([0. , 0. , 0.5, 1. ])
+        Typical distances from which on a context has past outcomes only.
     """
 
     quantile: float = 0.995
@@ -56,41 +45,41 @@ class OffSupportFallback:
             raise InvalidInputError(f"reach must be above 1, but is {self.reach!r}")
 
     def typical_distance(self, seen: np.ndarray) -> float:
-        """The usual distance from a training row to its nearest neighbour; some rows are asked."""
+        """Quantile of the distances between training rows (n_rows, n_features) and neighbours."""
         if len(seen) == 1:
             return 0.0
-        asked = np.random.default_rng(0).permutation(len(seen))[:_ASKED]
-        nearest = np.empty(len(asked))
-        for part in context_slices(len(asked), len(seen)):
-            distances = cdist(seen[asked[part]], seen)
-            distances[np.arange(len(distances)), asked[part]] = np.inf  # the row itself
-            nearest[part] = distances.min(axis=1)
-        return float(np.quantile(nearest, self.quantile))
+        sampled = np.random.default_rng(0).permutation(len(seen))[:_MAX_SAMPLED]
+        return float(np.quantile(nearest_distances(seen[sampled], seen, sampled), self.quantile))
 
     def shares(self, distance: np.ndarray, typical_distance: float) -> np.ndarray:
         """Share of past outcomes for contexts at these distances from the nearest training row."""
         beyond = distance - typical_distance
         width = (self.reach - 1) * typical_distance
-        if width == 0:  # one training context, or several that repeat: any other is unlike them
+        if width == 0:  # one training context, or several that repeat: any other is off the support
             return (beyond > 0).astype(float)
         return (beyond / width).clip(0, 1)
 
 
-def nearest_distances(contexts: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Distance from each context to the nearest one that was seen; both standardised."""
+def nearest_distances(
+    contexts: np.ndarray, seen: np.ndarray, own: np.ndarray | None = None
+) -> np.ndarray:
+    """Distance from each context to the nearest training row, but its `own`; all standardised."""
     nearest = np.empty(len(contexts))
     for part in context_slices(len(contexts), len(seen)):
-        nearest[part] = cdist(contexts[part], seen).min(axis=1)
+        distances = cdist(contexts[part], seen)
+        if own is not None:
+            distances[np.arange(len(distances)), own[part]] = np.inf
+        nearest[part] = distances.min(axis=1)
     return nearest
 
 
 def with_past_outcomes(
     values: np.ndarray, shares: np.ndarray, past: np.ndarray, start: float
 ) -> np.ndarray:
-    """Scenarios (n_contexts, n_scenarios, n_outcomes) in which a share are past outcomes.
+    """Scenarios (n_contexts, n_scenarios, n_outcomes) of which a share are past outcomes.
 
-    Past outcomes, in the order of `outcome_order`, are picked at even steps from `start` in [0, 1)
-    on, so that few stand for all; they take the places of scenarios at even steps, too.
+    Past outcomes, in the order of `outcome_order`, are picked systematically from `start` in
+    [0, 1) on, and replace scenarios at even steps.
     """
     values = values.copy()
     n_scenarios = values.shape[1]
