@@ -267,7 +267,8 @@ class NetworkPredictor(Predictor):
 
     def state(self) -> dict[str, Any]:
         """The attributes, with the network as its arrays."""
-        return super().state() | {"network_": dict(self.network_.state_dict())}
+        weights = self.network_.state_dict().items()
+        return super().state() | {"network_": {name: value.numpy() for name, value in weights}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the network anew and fill it."""
