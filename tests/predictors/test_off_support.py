@@ -7,7 +7,7 @@ import pytest
 
 import forewise as fw
 from forewise.predictors import OffSupportFallback
-from forewise.predictors.networks.off_support import nearest_distances, with_past_outcomes
+from forewise.predictors.networks.contexts import nearest_distances, with_past_outcomes
 
 FALLBACK = {
     "off_support": OffSupportFallback(),

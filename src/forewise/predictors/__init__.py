@@ -8,7 +8,11 @@ from forewise.predictors.base import Predictor
 from forewise.predictors.empirical import EmpiricalPredictor, GroupedPredictor, NeighborPredictor
 from forewise.predictors.gaussian_process import GaussianProcessPredictor
 from forewise.predictors.networks.base import NetworkPredictor
-from forewise.predictors.networks.encodings import Encoding, FourierFeatures
+from forewise.predictors.networks.contexts import (
+    Encoding,
+    FourierFeatures,
+    OffSupportFallback,
+)
 from forewise.predictors.networks.kinds import (
     BayesianPredictor,
     EnsemblePredictor,
@@ -16,7 +20,6 @@ from forewise.predictors.networks.kinds import (
     MixturePredictor,
     PointPredictor,
 )
-from forewise.predictors.networks.off_support import OffSupportFallback
 from forewise.predictors.networks.training import (
     CosineSchedule,
     ExponentialSchedule,

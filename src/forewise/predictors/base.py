@@ -1,6 +1,6 @@
 """The contract of a predictor: from contexts to scenarios of the outcome.
 
-To add one: derive from `Predictor`, write `fit` and `_scenarios`, and keep fitted attributes
+To add one: derive from `Predictor`, write `_fit` and `_scenarios`, and keep fitted attributes
 (names that end in "_") as arrays, numbers, text or lists of them, because policies store those.
 A predictor is a dataclass where it has parameters: each stands once, with its type and default,
 and the constructor that scikit-learn expects follows.
@@ -21,7 +21,7 @@ from forewise.exceptions import UnfittedError
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_random_state
 from forewise.validation.parameters import require_count
-from forewise.validation.tables import check_contexts
+from forewise.validation.tables import check_contexts, check_training_data
 
 
 class Predictor(BaseEstimator, ABC):
@@ -30,26 +30,25 @@ class Predictor(BaseEstimator, ABC):
     Contexts and outcomes come in the user's units; what needs scaling is scaled inside.
     """
 
-    @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes)."""
+        self._fit(*check_training_data(self, X, y))
+        return self
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Fit to checked contexts and outcomes; called by `fit`."""
+        raise NotImplementedError
 
     @abstractmethod
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         """Scenarios of checked contexts; called by `sample`."""
 
     def sample(self, X: Any, n_scenarios: int = 64, random_state: Any = None) -> Scenarios:
-        """Draw scenarios of the outcome for each context.
+        """Draw at most `n_scenarios` scenarios of the outcome for each context (.., n_features).
 
-        With the same `random_state` a context gets the same scenarios whatever other contexts
-        are passed with it, so that large tables can be cut into pieces.
-
-        Parameters
-        ----------
-        X : table (n_contexts, n_features)
-        n_scenarios : int
-            An upper limit: a point forecast gives one scenario, few past outcomes all of them.
-        random_state : int, RandomState or None
+        A point forecast gives one scenario, few past outcomes all of them. With the same
+        `random_state` (int, RandomState or None) a context gets the same scenarios whatever other
+        contexts are passed with it, so that large tables can be cut into pieces.
         """
         check_n_scenarios(n_scenarios)
         seed = int(as_random_state(random_state).randint(2**31))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from forewise.predictors.sampling import (
 )
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import require_choice, require_count
-from forewise.validation.tables import check_training_data
 
 _SHOWN = 3  # unseen groups that an error message lists
 
@@ -32,15 +31,11 @@ class EmpiricalPredictor(Predictor):
 
     The baseline: decisions from it are plain SAA, ``z* = argmin_z (1/N) Σ_i f(z, y_i)``. Asked
     for fewer scenarios than outcomes, it picks evenly spread ones in order of value (of the first
-    principal component for several outcomes), from a random start. `outcomes_` (n_rows, n_outcomes)
-    are the training outcomes in that order.
+    principal component for several outcomes), from a random start.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Store the outcomes (n_contexts, n_outcomes)."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.outcomes_ = y[outcome_order(y)]
-        return self
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         picked = self.outcomes_[equal_picks(len(self.outcomes_), n_scenarios, random.random())]
@@ -62,21 +57,12 @@ class GroupedPredictor(Predictor):
         Names or numbers of columns; the first column by default.
     unseen : {"raise", "pool"}
         For a group without a training row: an error, or the outcomes of all groups.
-
-    Attributes
-    ----------
-    columns_, groups_ : arrays (n_by,), (n_groups, n_by)
-        Numbers of the columns, and the values of each group.
-    outcomes_, starts_ : arrays (n_rows, n_outcomes), (n_groups + 1,)
-        The training outcomes, group by group, and where each group begins.
     """
 
     by: str | int | Sequence[str | int] = 0
     unseen: str = "raise"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Store the outcomes (n_contexts, n_outcomes) by group."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         require_choice("unseen", self.unseen, ("raise", "pool"))
         by: Any = self.by
         names = [by] if isinstance(by, str | Integral) else list(by)
@@ -88,7 +74,6 @@ class GroupedPredictor(Predictor):
         order = order[np.argsort(group[order], kind="stable")]
         self.outcomes_ = y[order]
         self.starts_ = np.concatenate([[0], np.bincount(group).cumsum()])
-        return self
 
     def _column(self, name: Any) -> int:
         known = list(getattr(self, "feature_names_in_", []))
@@ -155,21 +140,12 @@ class NeighborPredictor(Predictor):
         k. The square root of the number of training rows, rounded, by default.
     kernel : {"uniform", "epanechnikov"}
         Equal weights, or weights that fall as ``1 - (distance / distance of the k-th)²``.
-
-    Attributes
-    ----------
-    n_neighbors_, n_support_ : int
-        The k that is used; the most outcomes of a context, above k where contexts repeat.
-    contexts_, outcomes_ : arrays (n_rows, n_features), (n_rows, n_outcomes)
-        The training rows, contexts standardised, in order of the outcomes.
     """
 
     n_neighbors: int | None = None
     kernel: str = "uniform"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Store contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes)."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         require_choice("kernel", self.kernel, ("uniform", "epanechnikov"))
         self.n_neighbors_ = round(len(X) ** 0.5)
         if self.n_neighbors is not None:
@@ -185,7 +161,6 @@ class NeighborPredictor(Predictor):
         self.contexts_ = standardise(X[order], self.context_mean_, self.context_std_)
         repeats = np.unique(self.contexts_, axis=0, return_counts=True)[1].max()
         self.n_support_ = min(len(X), self.n_neighbors_ - 1 + int(repeats))
-        return self
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         contexts = standardise(X, self.context_mean_, self.context_std_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -20,7 +20,6 @@ from forewise.predictors.sampling import fixed_blocks, mean_and_std, normal_draw
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_random_state
 from forewise.validation.parameters import require_bounds, require_count, require_positive
-from forewise.validation.tables import check_training_data
 
 # With more rows than the first, restarts are made on as many as the second.
 _MANY_ROWS, _FEW_ROWS = 1000, 400
@@ -37,8 +36,7 @@ class GaussianProcessPredictor(Predictor):
 
         scenario j of x:   mean_f(x) + √(var_f(x) + s²) ε_j,     ε_j ~ N(0, 1)
 
-    Outcomes are independent of each other given the context. Time grows with the cube of the rows,
-    memory with their square, once for each outcome.
+    Outcomes are independent of each other given the context. Time grows with the cube of the rows.
 
     When to use: up to 2,000 rows, smooth dependence on the context, the same noise everywhere.
 
@@ -54,16 +52,6 @@ class GaussianProcessPredictor(Predictor):
         scenarios' variance, as in scikit-learn.
     max_rows : int or None
         With more training rows than this, that many are drawn at random. None takes all.
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    length_scale_, noise_ : arrays (n_outcomes,)
-        ℓ and s², in standardised units.
-    contexts_, cholesky_ : arrays (n_rows, n_features), (n_outcomes, n_rows, n_rows)
-        Standardised training contexts, and the lower Cholesky factor of their covariance.
-    coefficients_ : array (n_outcomes, n_rows)
-        Inverse of the covariance, times the standardised outcomes.
     """
 
     n_restarts: int = 0
@@ -73,12 +61,7 @@ class GaussianProcessPredictor(Predictor):
     max_rows: int | None = 2000
     random_state: Any = 0
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Find length scale and noise of each outcome, and condition on the data.
-
-        Warns (`ConvergenceWarning`) if a search stopped before it converged.
-        """
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         require_count("n_restarts", self.n_restarts, at_least=0)
         noise = require_bounds("noise_bounds", self.noise_bounds)
         length_scale = require_bounds("length_scale_bounds", self.length_scale_bounds)
@@ -103,7 +86,7 @@ class GaussianProcessPredictor(Predictor):
                 f"{failed} search(es) for length scale and noise stopped before they converged, "
                 "and the best values found are used: try other bounds or more n_restarts",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         try:
             factors = [m.factor(kernel) for m, (kernel, _) in zip(models, found, strict=True)]
@@ -113,15 +96,11 @@ class GaussianProcessPredictor(Predictor):
                 f"{self.alpha!r} and noise_bounds={self.noise_bounds!r}: raise either"
             ) from error
         self.length_scale_, self.noise_ = np.array([kernel for kernel, _ in found]).T.copy()
-        self.cholesky_ = np.stack([factor for factor, _ in factors])
-        self.coefficients_ = np.stack([coefficients for _, coefficients in factors])
-        return self
+        self.cholesky_ = np.stack([factor for _, factor, _ in factors])
+        self.coefficients_ = np.stack([coefficients for _, _, coefficients in factors])
 
     def epistemic_aleatoric(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Variance of the curve and of the noise, both (n_contexts, n_outcomes).
-
-        In squared units of the outcome. More data would reduce the first, not the second.
-        """
+        """Variances (.., n_outcomes) of the curve, which more data would reduce, and the noise."""
         variance = self._mean_and_variance(self.check_contexts(X))[1]
         return variance, np.broadcast_to(self._noise_variance(), variance.shape).copy()
 
@@ -165,28 +144,30 @@ class MarginalLikelihood:
     def __init__(self, squared_distances: np.ndarray, target: np.ndarray, alpha: float) -> None:
         self.squared_distances, self.target, self.alpha = squared_distances, target, alpha
 
-    def factor(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """Lower Cholesky factor of K, and K⁻¹ y; LinAlgError if K is not positive definite."""
+    def factor(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Covariance without noise, Cholesky factor of K, and K⁻¹ y; LinAlgError if there is none."""
         length_scale, noise = kernel
-        return self._factor(self._covariance(length_scale), noise)
+        covariance = np.exp(-0.5 / length_scale**2 * self.squared_distances)
+        noisy = covariance.copy(order="F")
+        noisy.flat[:: len(noisy) + 1] += noise + self.alpha
+        factor = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
+        return covariance, factor, cho_solve((factor, True), self.target, check_finite=False)
 
     def negative_log(self, kernel: Kernel) -> float:
         """The negative logarithm, up to a constant; infinite where K has no factor."""
         try:
-            return self._value(*self.factor(kernel))
+            return self._value(*self.factor(kernel)[1:])
         except np.linalg.LinAlgError:
             return np.inf
 
     def negative_log_and_gradient(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """The same with its gradient, both by the logarithms of length scale and noise."""
         length_scale, noise = np.exp(logs)
-        covariance = self._covariance(length_scale)
         try:
-            factor, weights = self._factor(covariance, noise)
+            by_length, factor, weights = self.factor((length_scale, noise))
         except np.linalg.LinAlgError:
             return np.inf, np.zeros(2)  # the search turns back
         inverse, _ = dpotri(factor, lower=True)  # zero above the diagonal, as the factor is
-        by_length = covariance
         by_length *= self.squared_distances
         by_length /= length_scale**2
         gradient = [
@@ -217,16 +198,6 @@ class MarginalLikelihood:
     def _value(self, factor: np.ndarray, weights: np.ndarray) -> float:
         return float(0.5 * self.target @ weights + np.log(np.diag(factor)).sum())
 
-    def _covariance(self, length_scale: float) -> np.ndarray:
-        """Of the curve alone, without the noise."""
-        return np.exp(-0.5 / length_scale**2 * self.squared_distances)
-
-    def _factor(self, covariance: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
-        noisy = covariance.copy(order="F")
-        noisy.flat[:: len(noisy) + 1] += noise + self.alpha
-        factor = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
-        return factor, cho_solve((factor, True), self.target, check_finite=False)
-
 
 def best_kernel(
     likelihood: MarginalLikelihood,
@@ -236,8 +207,7 @@ def best_kernel(
 ) -> tuple[Kernel, bool]:
     """The kernel of the highest likelihood, and whether the search for it converged.
 
-    The first start is 1, or the bound nearest to it. With many rows all restarts are made on a
-    few, and only the best of their results is refined on all.
+    The first start is 1, or the bound nearest to it. With many rows, restarts are made on a few.
     """
     drawn = [np.clip(0.0, *bounds.T), *(random.uniform(*bounds.T) for _ in range(n_restarts))]
     starts: list[Kernel] = [tuple(np.exp(start).tolist()) for start in drawn]

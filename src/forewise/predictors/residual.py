@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -15,7 +15,6 @@ from forewise.predictors.trees import BoostingPredictor
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_random_state
 from forewise.validation.parameters import require_count
-from forewise.validation.tables import check_training_data
 
 #: Classes of scikit-learn that predict ``X @ coef_ + intercept_``. Others have these attributes too
 #: and predict something else (a Poisson regressor its exponential).
@@ -47,14 +46,8 @@ class ResidualPredictor(Predictor):
     n_folds : int or None
         At least 2, and at most as many as rows are used. None takes the errors on the fitted rows,
         which are too small.
-    random_state : int, RandomState or None
     shuffle : bool
         False makes a fold a run of consecutive rows, for rows in order of time.
-
-    Attributes
-    ----------
-    regressors_ : list of regressors, one for each outcome
-    residuals_ : array (n_rows, n_outcomes), in order
     """
 
     regressor: BaseEstimator | None = None
@@ -62,9 +55,7 @@ class ResidualPredictor(Predictor):
     random_state: Any = 0
     shuffle: bool = True
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the regressors and find their errors."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         if self.n_folds is not None:
             require_count("n_folds", self.n_folds, at_least=2)
         as_random_state(self.random_state)  # or an error
@@ -80,7 +71,6 @@ class ResidualPredictor(Predictor):
             residuals[left_out] = y[left_out] - _predictions(parts, X[left_out])
         self.regressors_ = _fitted(regressor, X, y)
         self.residuals_ = residuals[outcome_order(residuals)]
-        return self
 
     def _folds(self, n_rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows to fit on and rows to forecast, of each fold."""
@@ -150,11 +140,11 @@ def _fitted(regressor: BaseEstimator, X: np.ndarray, y: np.ndarray) -> list[Any]
 
 def _predictions(regressors: list[Any], X: np.ndarray) -> np.ndarray:
     """Forecasts (n_contexts, n_outcomes)."""
-    return np.column_stack([_forecast(regressor, X).reshape(len(X)) for regressor in regressors])
-
-
-def _forecast(regressor: Any, X: np.ndarray) -> np.ndarray:
-    if _is_linear(regressor):
+    forecasts = [
         # Not as a product of matrices, which rounds by how many contexts there are.
-        return (X * np.ravel(regressor.coef_)).sum(axis=1) + regressor.intercept_
-    return np.asarray(regressor.predict(X), dtype=np.float64)
+        (X * np.ravel(regressor.coef_)).sum(axis=1) + regressor.intercept_
+        if _is_linear(regressor)
+        else np.asarray(regressor.predict(X), dtype=np.float64)
+        for regressor in regressors
+    ]
+    return np.column_stack([forecast.reshape(len(X)) for forecast in forecasts])

@@ -1,7 +1,4 @@
-"""What predictors share: standard units, contexts in pieces, and draws that leave no gaps.
-
-Few draws stand for a distribution: stratified normals, and systematic resampling of past outcomes.
-"""
+"""What predictors share: standard units, contexts in pieces, and few draws that stand for many."""
 
 from __future__ import annotations
 
@@ -54,10 +51,7 @@ def fixed_blocks(contexts: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def normal_draws(n_draws: int, n_columns: int, random: np.random.Generator) -> np.ndarray:
-    """Standard normal draws (n_draws, n_columns) from a scrambled Sobol sequence.
-
-    Each draw alone is a standard normal; together they leave no gaps.
-    """
+    """Standard normal draws (n_draws, n_columns) from a scrambled Sobol sequence."""
     from scipy.stats.qmc import Sobol
 
     if n_columns > _MAX_SOBOL:
@@ -71,19 +65,11 @@ def normal_draws(n_draws: int, n_columns: int, random: np.random.Generator) -> n
 def stratified_normals(
     n_draws: int, n_contexts: int, n_columns: int, generator: torch.Generator
 ) -> torch.Tensor:
-    """Standard normal draws (n_draws, n_contexts, n_columns): a Latin hypercube per context.
-
-    Independent between contexts, evenly spread within one: gradients in training are less noisy.
-    """
+    """Standard normal draws (n_draws, n_contexts, n_columns): a Latin hypercube per context."""
     shape = (n_draws, n_contexts, n_columns)
     parts = torch.rand(shape, generator=generator).argsort(0)
     levels = (parts + torch.rand(shape, generator=generator)) / n_draws
     return torch.special.ndtri(levels.clamp(1e-7, 1 - 1e-7))
-
-
-def torch_generator(random: np.random.Generator) -> torch.Generator:
-    """A torch generator that continues a NumPy one."""
-    return torch.Generator().manual_seed(int(random.integers(2**62)))
 
 
 def outcome_order(outcomes: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,29 +24,21 @@ from forewise.predictors.sampling import (
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_random_state
 from forewise.validation.parameters import require_count, require_positive
-from forewise.validation.tables import check_training_data
 
 _CHECKED_ROWS = 64  # that boosted trees are compared with scikit-learn's forecasts on
 
 
 class _TreePredictor(Predictor):
-    """Trees as arrays; the nodes of all trees stand one behind the other.
-
-    Attributes
-    ----------
-    roots_ : array (n_trees,)
-        First node of each tree.
-    left_, right_, feature_, threshold_ : arrays (n_nodes,)
-        Children, -1 in a leaf. A context goes left if column `feature_` is at most the threshold.
-    """
+    """Trees as arrays; the nodes of all trees stand one behind the other."""
 
     def _store_trees(self, trees: Iterable[tuple[np.ndarray, ...]]) -> None:
         """Keep trees, each (left, right, feature, threshold) with children numbered within it."""
         lefts, rights, features, thresholds = zip(*trees, strict=True)
         sizes = [len(left) for left in lefts]
-        self.roots_ = np.cumsum([0, *sizes[:-1]])
+        self.roots_ = np.cumsum([0, *sizes[:-1]])  # first node of each tree
         first = np.repeat(self.roots_, sizes)
         left, right = np.concatenate(lefts), np.concatenate(rights)
+        # Children are -1 in a leaf. A context goes left if its column is at most the threshold.
         self.left_ = np.where(left < 0, -1, left + first)
         self.right_ = np.where(right < 0, -1, right + first)
         self.feature_ = np.concatenate(features)
@@ -82,19 +74,10 @@ class ForestPredictor(_TreePredictor):
 
     Parameters
     ----------
-    n_trees : int
     min_leaf : int
         Fewest bootstrapped rows in a leaf; more make the distributions smoother.
     max_features : int, float, "sqrt", "log2" or None
         Columns tried at each split, as in scikit-learn; all by default.
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    outcomes_ : array (n_rows, n_outcomes)
-        The training outcomes, in order.
-    leaf_rows_, leaf_starts_ : arrays (n_trees · n_rows,), (n_nodes + 1,)
-        Training rows by leaf; those of node v from ``leaf_starts_[v]`` to ``leaf_starts_[v + 1]``.
     """
 
     n_trees: int = 200
@@ -102,9 +85,7 @@ class ForestPredictor(_TreePredictor):
     max_features: int | float | str | None = 1.0
     random_state: Any = 0
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Grow the trees on contexts (n_contexts, n_features), outcomes (.., n_outcomes)."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         order = outcome_order(y)
         X, self.outcomes_ = X[order], y[order]
         trees = self._grow(X, standardise(self.outcomes_, *mean_and_std(y)))
@@ -115,10 +96,10 @@ class ForestPredictor(_TreePredictor):
         leaves = self._leaves(X)
         rows = np.broadcast_to(np.arange(len(X))[:, None], leaves.shape)
         by_leaf = np.argsort(leaves.T, axis=None, kind="stable")
+        # Training rows by leaf; those of node v from leaf_starts_[v] to leaf_starts_[v + 1].
         self.leaf_rows_ = rows.T.ravel()[by_leaf]
         counts = np.bincount(leaves.ravel(), minlength=len(self.left_))
         self.leaf_starts_ = np.concatenate([[0], counts.cumsum()])
-        return self
 
     def _grow(self, X: np.ndarray, y: np.ndarray) -> list[Any]:
         from sklearn.ensemble import RandomForestRegressor  # imports rich
@@ -160,15 +141,7 @@ class ForestPredictor(_TreePredictor):
 
 
 class _BoostedTrees(_TreePredictor):
-    """Several boosted models of the same contexts, one for each outcome and loss.
-
-    Attributes
-    ----------
-    baseline_, tree_model_ : arrays (n_models,), (n_trees,)
-        Where each model's standardised forecast starts, and the model that each tree belongs to.
-    value_ : array (n_nodes,)
-        What a leaf adds.
-    """
+    """Several boosted models of the same contexts, one for each outcome and loss."""
 
     n_trees: int
     learning_rate: float
@@ -237,7 +210,6 @@ class BoostingPredictor(_BoostedTrees):
 
     Parameters
     ----------
-    n_trees : int
     learning_rate : float
         Share of each tree that is added; smaller wants more trees.
     max_leaves, min_leaf : int
@@ -252,11 +224,8 @@ class BoostingPredictor(_BoostedTrees):
     min_leaf: int = 20
     random_state: Any = 0
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Grow the trees on contexts (n_contexts, n_features), outcomes (.., n_outcomes)."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self._grow(X, y, [{"loss": "squared_error"}])
-        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """The forecast of each context, (n_contexts, n_outcomes)."""
@@ -295,12 +264,9 @@ class QuantileBoostingPredictor(_BoostedTrees):
     min_leaf: int = 20
     random_state: Any = 0
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Grow the trees on contexts (n_contexts, n_features), outcomes (.., n_outcomes)."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         losses = [{"loss": "quantile", "quantile": level} for level in self._checked_levels()]
         self._grow(X, y, losses)
-        return self
 
     def _checked_levels(self) -> list[float]:
         levels = list(self.levels) if isinstance(self.levels, Sequence | np.ndarray) else []

@@ -1,7 +1,4 @@
-"""What all network predictors share: scaling, building, training, drawing.
-
-Learners train predictors through `prepare` and `train`, with an objective of their own.
-"""
+"""What all network predictors share: scaling, building, training, drawing."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ from torch import Generator, Tensor
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
 from forewise.predictors.networks.checkpoint import parameters_of
-from forewise.predictors.networks.encodings import Encoding
-from forewise.predictors.networks.heads import Head
-from forewise.predictors.networks.network import FixedWeights, Layout, Network, Weights
-from forewise.predictors.networks.off_support import (
+from forewise.predictors.networks.contexts import (
+    Encoding,
     OffSupportFallback,
     nearest_distances,
     with_past_outcomes,
 )
+from forewise.predictors.networks.heads import Head
+from forewise.predictors.networks.network import FixedWeights, Layout, Network, Weights
 from forewise.predictors.networks.training import Job, Objective, Training, split_rows, train
 from forewise.predictors.sampling import (
     fixed_blocks,
@@ -31,7 +28,6 @@ from forewise.predictors.sampling import (
     normal_draws,
     outcome_order,
     standardise,
-    torch_generator,
 )
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_random_state, came_as
@@ -55,7 +51,8 @@ class Rows:
 class NetworkPredictor(Predictor):
     """A predictor whose scenarios can be differentiated in its weights.
 
-    Subclasses have the parameters below, and say what the outputs mean (`_head`).
+    Learners train it through `prepare` and `train`, with an objective of their own. Subclasses
+    have the parameters below, and say what the outputs mean (`_head`).
     """
 
     hidden_sizes: tuple[int, ...]
@@ -165,7 +162,8 @@ class NetworkPredictor(Predictor):
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         noise = normal_draws(n_scenarios, self.network_.head.n_noises, random)
         common = torch.from_numpy(noise).float()[:, None]
-        weights = self.network_.weights.draw(n_scenarios, torch_generator(random))
+        generator = Generator().manual_seed(int(random.integers(2**62)))
+        weights = self.network_.weights.draw(n_scenarios, generator)
         drawn = []
         for part, block in fixed_blocks(X):
             values = self.network_.common_scenarios(self._scaled(block), common, weights)
@@ -188,10 +186,7 @@ class NetworkPredictor(Predictor):
         return self.off_support.shares(distances, self.typical_distance_)
 
     def extrapolates(self, X: np.ndarray) -> np.ndarray:
-        """Contexts beyond the range of a column by more than half of its width.
-
-        None where inputs are clipped to that range, or off-support contexts get past outcomes.
-        """
+        """Contexts beyond the range of a column by more than half of its width, if unprotected."""
         if self.off_support is not None or not self.extrapolate:
             return np.zeros(len(X), dtype=bool)
         width = self.context_high_ - self.context_low_

@@ -1,7 +1,7 @@
-"""The state of an unfinished training run, in memory and on disk, and the fit it belongs to.
+"""The state of an unfinished training run, in memory and on disk.
 
-A checkpoint is resumed only by the very fit that wrote it. What that fit was made of, data,
-problem, solver and settings, is stored as a digest of each part, over every byte of every number.
+What the fit was made of, data, problem, solver and settings, is stored as a digest of each part,
+over every byte of every number: a checkpoint is resumed only by the very fit that wrote it.
 """
 
 from __future__ import annotations
@@ -66,21 +66,14 @@ class Checkpoint:
     digests: dict[str, str]  # of all that decides how the run goes on, by a name for people
 
     def resume(self, network: Network, optimiser: torch.optim.Optimizer) -> TrainingState | None:
-        """Restore network and optimiser; None if there is nothing to resume."""
+        """Restore network and optimiser; None if there is nothing to resume.
+
+        Raises, with the parts that differ, unless the checkpoint is one of this very fit.
+        """
         if not (Path(self.folder) / "header.json").exists():
             return None
         _, content = read_folder(self.folder, kind=_KIND, versions=[_VERSION])
-        self._require_same(content.pop("digests"))
-        network.load_state_dict(_tensors(content.pop("network")))
-        moments = content.pop("moments").items()
-        saved = optimiser.state_dict()
-        saved["state"] = {int(key): _tensors(value) for key, value in moments}
-        optimiser.load_state_dict(saved)
-        best = content.pop("best")
-        return TrainingState(**content, best=None if best is None else _tensors(best))
-
-    def _require_same(self, found: dict[str, str]) -> None:
-        """Raise, with the parts that differ, unless the checkpoint is one of this very fit."""
+        found = content.pop("digests")
         names = dict.fromkeys([*self.digests, *found])
         other = [name for name in names if self.digests.get(name) != found.get(name)]
         if other:
@@ -89,6 +82,13 @@ class Checkpoint:
                 f"{', '.join(other)}: delete the folder to start anew, give this fit a folder of "
                 "its own, or go back to what it was"
             )
+        network.load_state_dict(_tensors(content.pop("network")))
+        moments = content.pop("moments").items()
+        saved = optimiser.state_dict()
+        saved["state"] = {int(key): _tensors(value) for key, value in moments}
+        optimiser.load_state_dict(saved)
+        best = content.pop("best")
+        return TrainingState(**content, best=None if best is None else _tensors(best))
 
     def save(
         self, network: Network, optimiser: torch.optim.Optimizer, state: TrainingState

@@ -44,8 +44,7 @@ class Head(ABC):
     def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
         """Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios) or None.
 
-        `noise` (n_scenarios, n_contexts or 1, n_noises) is standard normal; draws of the
-        weights are shared out evenly.
+        `noise` is standard normal, (n_scenarios, n_contexts or 1, n_noises).
         """
 
     def equal_scenarios(self, outputs: Tensor, noise: Tensor) -> Tensor:
@@ -137,10 +136,7 @@ class FactorHead(GaussianHead):
         return mean, (0.5 * log_variance).exp() * whole.rsqrt(), loadings
 
     def _first_loadings(self) -> Tensor:
-        """Where training starts: cosines over the outcomes, of rising frequency.
-
-        Loadings of 0 are a saddle point, and factors that start alike stay alike.
-        """
+        """Where training starts: cosines of rising frequency; 0 would be a saddle point."""
         place = (torch.arange(self.n_outcomes) + 0.5) / self.n_outcomes
         return 0.5 * torch.cos(math.pi * place[:, None] * torch.arange(self.n_factors))
 
@@ -152,10 +148,7 @@ class FactorHead(GaussianHead):
         return torch.addcmul(mean, together, std).transpose(0, 1), None
 
     def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """That of N(mean, S (I + L Lᵀ) S) with S = diag(std), per outcome.
-
-        By Woodbury's identity only a matrix of the factors' size is factorised.
-        """
+        """That of N(mean, S (I + L Lᵀ) S), S = diag(std), per outcome, by Woodbury's identity."""
         mean, std, loadings = self._joint(outputs)
         own = (y - mean) / std
         across = loadings.transpose(-1, -2)
@@ -205,11 +198,8 @@ class MixtureHead(Head):
         shape = (*outputs.shape[:-1], self.n_components, self.n_outcomes)
         # Components that start alike stay alike: they start side by side.
         offsets = torch.linspace(-1, 1, self.n_components).to(outputs)[:, None]
-        return (
-            mean.reshape(shape) + offsets,
-            _bounded(raw.reshape(shape), NOISE_BOUNDS),
-            logits.log_softmax(-1),
-        )
+        log_variance = _bounded(raw.reshape(shape), NOISE_BOUNDS)
+        return mean.reshape(shape) + offsets, log_variance, logits.log_softmax(-1)
 
     def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
         """The components in turn, each weighted with its probability."""
@@ -253,10 +243,8 @@ def _bounded(raw: Tensor, stds: tuple[float, float]) -> Tensor:
 
 
 def _repeated(outputs: Tensor, count: int) -> Tensor:
-    """Outputs of `count` scenarios: each draw of the weights for a run of consecutive ones.
-
-    Not in turn: every fourth point of a Sobol sequence may lie in the same quarter.
-    """
+    """Outputs of `count` scenarios: each draw of the weights for a run of consecutive ones."""
     if len(outputs) == count:
         return outputs
+    # Not in turn: every fourth point of a Sobol sequence may lie in the same quarter.
     return outputs[torch.arange(count, device=outputs.device) * len(outputs) // count]

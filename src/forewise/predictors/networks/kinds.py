@@ -13,7 +13,7 @@ from torch import Generator
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.networks.base import NetworkPredictor
-from forewise.predictors.networks.encodings import Encoding
+from forewise.predictors.networks.contexts import Encoding, OffSupportFallback
 from forewise.predictors.networks.heads import (
     NOISE_BOUNDS,
     Head,
@@ -22,7 +22,6 @@ from forewise.predictors.networks.heads import (
     gaussian_head,
 )
 from forewise.predictors.networks.network import EnsembleWeights, GaussianWeights, Layout, Weights
-from forewise.predictors.networks.off_support import OffSupportFallback
 from forewise.predictors.networks.training import Training, require_nonnegative
 from forewise.validation.arguments import came_as
 from forewise.validation.parameters import require_bounds, require_count, require_positive
@@ -129,8 +128,6 @@ class BayesianPredictor(_BayesianNetworkPredictor):
         Inputs made of each column, such as `FourierFeatures()`.
     off_support : OffSupportFallback, optional
         Past outcomes in place of scenarios, for contexts off the support of the training data.
-    training : Training, optional
-    random_state : int, RandomState or None
     """
 
     hidden_sizes: tuple[int, ...] = (128, 64, 64)
@@ -206,8 +203,6 @@ class EnsemblePredictor(NetworkPredictor):
     member : NetworkPredictor, optional
         The kind of network and its training; `GaussianPredictor()` by default. Its own random state
         does not matter.
-    n_members : int
-    random_state : int, RandomState or None
     """
 
     member: NetworkPredictor | None = None

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -41,10 +41,7 @@ class Layout:
         return sum(rows * columns for rows, columns in self.shapes)
 
     def initial(self, generator: Generator) -> Tensor:
-        """A vector to start from: uniform, scaled to keep the signal's size through ReLUs.
-
-        The last layer starts small, so that training starts near the mean of the outcomes.
-        """
+        """Uniform, scaled to keep the signal's size through ReLUs; the last layer starts small."""
         parts = []
         for index, (rows, columns) in enumerate(self.shapes):
             last = index == len(self.shapes) - 1
@@ -146,22 +143,19 @@ class EnsembleWeights(Weights):
 
     def __init__(self, members: Iterable[Weights]) -> None:
         super().__init__()
-        self.members = nn.ModuleList(members)
+        self.members: Any = nn.ModuleList(members)
 
     def draw(self, n_draws: int, generator: Generator) -> Tensor:
         """Each member's share of the draws, one after the other; of a fixed member its one."""
         count = len(self.members)
         ends = [n_draws * place // count for place in range(count + 1)]
         shares = [end - start for start, end in itertools.pairwise(ends)]
-        pairs = zip(self._each(), shares, strict=True)
+        pairs = zip(self.members, shares, strict=True)
         return torch.cat([member.draw(share, generator) for member, share in pairs])
 
     def divergence(self) -> Tensor:
         """The members' mean: never less than that of their mixture."""
-        return torch.stack([member.divergence() for member in self._each()]).mean()
-
-    def _each(self) -> list[Weights]:
-        return [cast(Weights, member) for member in self.members]
+        return torch.stack([member.divergence() for member in self.members]).mean()
 
 
 class Network(nn.Module):
@@ -177,20 +171,14 @@ class Network(nn.Module):
         return self.head.negative_log_likelihood(outputs, y)
 
     def scenarios(self, x: Tensor, n_scenarios: int, generator: Generator) -> Draws:
-        """Values (n_contexts, n_scenarios, n_outcomes) and weights, with gradients.
-
-        Noise is drawn anew for every context, as training wants it.
-        """
+        """Values (n_contexts, n_scenarios, n_outcomes) and weights, with gradients."""
         outputs = self.layout.forward(x, self.weights.draw(n_scenarios, generator))
         noise = stratified_normals(n_scenarios, len(x), self.head.n_noises, generator)
         return self.head.scenarios(outputs, noise)
 
     @torch.no_grad()
     def common_scenarios(self, x: Tensor, noise: Tensor, weights: Tensor) -> Tensor:
-        """Equally weighted scenarios, for given draws of the weights (draws, n_weights).
-
-        All contexts share one noise (n_scenarios, 1, n_noises).
-        """
+        """Equally weighted scenarios; all contexts share the noise (n_scenarios, 1, n_noises)."""
         return self.head.equal_scenarios(self._outputs(x, weights), noise)
 
     @torch.no_grad()

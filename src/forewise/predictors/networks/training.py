@@ -83,7 +83,6 @@ class Training:
 
     Parameters
     ----------
-    epochs, batch_size : int
     learning_rate : float
         Where the schedule starts.
     schedule : Schedule
@@ -156,10 +155,7 @@ class Objective(ABC):
     @property
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """What decides the objective, validation rows included, by names for people.
-
-        Called when training starts; a checkpoint of other parts is refused.
-        """
+        """All that decides the objective, by names for people; a checkpoint has their digests."""
 
     @abstractmethod
     def loss(self, network: Network, rows: Tensor, generator: Generator) -> Tensor:
@@ -192,11 +188,7 @@ class Job:
 
 
 def train(job: Job, settings: Training) -> History:
-    """Train the job's network in place, and leave it with the weights of its best epoch.
-
-    A loss that is no longer finite ends training early, with a warning; so does Ctrl-C, if the
-    settings say so.
-    """
+    """Train the job's network in place, and leave it with the weights of its best epoch."""
     network, optimiser = job.network, optimiser_of(job.network, settings)
     checkpoint, state = None, None
     if settings.checkpoint is not None:
