@@ -145,7 +145,7 @@ class MarginalLikelihood:
         self.squared_distances, self.target, self.alpha = squared_distances, target, alpha
 
     def factor(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Covariance without noise, Cholesky factor of K, and K⁻¹ y; LinAlgError if there is none."""
+        """Covariance without noise, Cholesky factor of K, K⁻¹ y; LinAlgError if there is none."""
         length_scale, noise = kernel
         covariance = np.exp(-0.5 / length_scale**2 * self.squared_distances)
         noisy = covariance.copy(order="F")
