@@ -114,6 +114,7 @@ def test_ctrl_c_before_the_first_epoch_has_ended_leaves_nothing_to_keep(monkeypa
 
 
 SCRIPT = """
+import signal
 import sys
 import numpy as np
 import forewise as fw
@@ -125,6 +126,7 @@ def fit(checkpoint):
     return fw.CombinedLearner(fw.Newsvendor(1.0, 9.0), predictor).fit(X, np.sin(3 * X) + 3).policy_
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     fit(sys.argv[1]).save(sys.argv[2])
 """
 

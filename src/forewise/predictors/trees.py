@@ -143,12 +143,6 @@ class ForestPredictor(_TreePredictor):
 class _BoostedTrees(_TreePredictor):
     """Several boosted models of the same contexts, one for each outcome and loss."""
 
-    n_trees: int
-    learning_rate: float
-    max_leaves: int
-    min_leaf: int
-    random_state: Any
-
     def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:
         """Fit a model for each outcome and loss, and check that its arrays say the same."""
         from sklearn.ensemble import HistGradientBoostingRegressor  # imports rich

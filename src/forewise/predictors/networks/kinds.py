@@ -75,10 +75,6 @@ class GaussianPredictor(NetworkPredictor):
 class _BayesianNetworkPredictor(NetworkPredictor):
     """Mean-field variational inference, whatever the head."""
 
-    n_scenarios: int
-    prior_std: float
-    initial_std: float
-
     @property
     def n_training_draws(self) -> int:
         return self.n_scenarios
