@@ -148,7 +148,7 @@ def test_a_warm_start_is_left_for_what_is_better():
     assert combined.score(*test) > 0.8 * start.score(*test)  # scores are negative costs
 
 
-def test_doubt_is_the_standard_error_of_a_difference_to_the_start_that_is_not_clear():
+def test_penalty_is_the_standard_error_of_a_difference_to_the_start_that_is_not_clear():
     rows = (*wave(60, 0), *wave(25, 1))
     learner = warmed(None, BRIEF)[0]
     predictor = learner.predictor
@@ -164,17 +164,17 @@ def test_doubt_is_the_standard_error_of_a_difference_to_the_start_that_is_not_cl
         return figures, NEWSVENDOR.cost(solution.decision, rows[3]).numpy()
 
     figures, before = look()
-    assert figures["doubt"] == 0
+    assert figures["penalty"] == 0
     with torch.no_grad():
         predictor.network_.weights.mean.mul_(1.5)
     figures, after = look()
     difference = after - before
     expected = difference.std(ddof=1) / np.sqrt(len(difference))
-    assert figures["doubt"] * objective.scale == pytest.approx(expected)
+    assert figures["penalty"] * objective.scale == pytest.approx(expected)
     assert figures["validation"] * objective.scale == pytest.approx(after.mean())
     # Against a start that was much worse there is none.
     objective = replace(objective, start_costs=objective.start_costs + 2 * expected + 1)
-    assert look()[0]["doubt"] == 0
+    assert look()[0]["penalty"] == 0
 
 
 def test_predictors_without_gradients_are_refused_by_name():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from forewise.predictors.networks import training as loop
+from forewise.predictors import CosineSchedule
 
 
-def interrupting(monkeypatch, after):
-    """Ctrl-C when so many epochs are over."""
-    original, calls = loop._epoch, []
+def interrupting(monkeypatch, after, error=KeyboardInterrupt):
+    """Ctrl-C when so many epochs are over: the schedule is asked at the start of each."""
+    original, calls = CosineSchedule.factor, []
 
-    def interrupted(*arguments):
-        calls.append(1)
+    def factor(self, epoch, epochs):
+        calls.append(epoch)
         if len(calls) == after + 1:
-            raise KeyboardInterrupt
-        return original(*arguments)
+            raise error
+        return original(self, epoch, epochs)
 
-    monkeypatch.setattr(loop, "_epoch", interrupted)
+    monkeypatch.setattr(CosineSchedule, "factor", factor)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
+import forewise as fw
+
 
 def table(n_rows=150, n_outcomes=2, seed=0, n_features=3):
     """Contexts and outcomes that depend on them, in units far from standardised."""
@@ -23,6 +25,11 @@ def moments(scenarios):
     values, weights = values_and_weights(scenarios)
     mean = np.einsum("bm,bmk->bk", weights, values)
     return mean, np.einsum("bm,bmk->bk", weights, (values - mean[:, None]) ** 2)
+
+
+def order_quantity(scenarios, level):
+    """The decision of a newsvendor with this service level: a weighted quantile."""
+    return fw.solve(fw.Newsvendor(shortage=level, excess=1 - level), scenarios).decision.numpy()
 
 
 def drawn_in_two_units(predictor, X, y, contexts):

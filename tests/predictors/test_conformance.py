@@ -2,158 +2,294 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.linear_model import Ridge
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import forewise as fw
+from forewise.predictors import FourierFeatures, NetworkPredictor, OffSupportFallback
 from forewise.testing import check_predictor
+from tests.predictors.tables import drawn_in_two_units, moments, table, values_and_weights
 
-BRIEF = fw.Training(epochs=2, batch_size=16)
-PREDICTORS = [
-    fw.BayesianPredictor((8,), n_scenarios=3, training=BRIEF, random_state=0),
-    fw.MixturePredictor(2, (8,), n_scenarios=3, training=BRIEF, random_state=0),
-    fw.PointPredictor((8,), training=BRIEF, random_state=0),
-    fw.GaussianPredictor((8,), training=BRIEF, random_state=0),
-    fw.GaussianPredictor((8,), n_factors=2, training=BRIEF, random_state=0),
-    fw.GaussianPredictor(
-        (8,), encoding=fw.predictors.FourierFeatures(3), training=BRIEF, random_state=0
+BRIEF = {"training": fw.Training(epochs=2, batch_size=16), "random_state": 0}
+NETWORKS = {
+    "bayesian": fw.BayesianPredictor((8,), n_scenarios=3, **BRIEF),
+    "mixture": fw.MixturePredictor(2, (8,), n_scenarios=3, **BRIEF),
+    "point": fw.PointPredictor((8,), **BRIEF),
+    "gaussian": fw.GaussianPredictor((8,), **BRIEF),
+    "factors": fw.GaussianPredictor((8,), n_factors=2, **BRIEF),
+    "fourier": fw.GaussianPredictor((8,), encoding=FourierFeatures(3), **BRIEF),
+    "off-support": fw.GaussianPredictor((8,), off_support=OffSupportFallback(), **BRIEF),
+    "ensemble": fw.EnsemblePredictor(fw.GaussianPredictor((8,), **BRIEF), 3, 0),
+    "bayesian-ensemble": fw.EnsemblePredictor(fw.BayesianPredictor((8,), 2, **BRIEF), 3, 0),
+}
+BASELINES = {
+    "empirical": fw.EmpiricalPredictor(),
+    "neighbor": fw.NeighborPredictor(n_neighbors=20),
+    "epanechnikov": fw.NeighborPredictor(n_neighbors=20, kernel="epanechnikov"),
+    "forest": fw.ForestPredictor(n_trees=20, min_leaf=5),
+    "residual": fw.ResidualPredictor(Ridge()),
+    "process": fw.GaussianProcessPredictor(),
+}
+OTHERS = {
+    "grouped": fw.GroupedPredictor(unseen="pool"),
+    "boosting": fw.BoostingPredictor(n_trees=20, min_leaf=5),
+    "quantiles": fw.QuantileBoostingPredictor((0.1, 0.5, 0.9), n_trees=20, min_leaf=5),
+    "boosted-residual": fw.ResidualPredictor(
+        fw.BoostingPredictor(n_trees=20, min_leaf=5), shuffle=False
     ),
-    fw.GaussianPredictor(
-        (8,), off_support=fw.predictors.OffSupportFallback(), training=BRIEF, random_state=0
-    ),
-    fw.EnsemblePredictor(fw.GaussianPredictor((8,), training=BRIEF), 3, random_state=0),
-    fw.EnsemblePredictor(fw.BayesianPredictor((8,), 2, training=BRIEF), 3, random_state=0),
-    fw.EmpiricalPredictor(),
-    fw.NeighborPredictor(),
-    fw.ForestPredictor(n_trees=10),
-    fw.ResidualPredictor(Ridge()),
-    fw.GaussianProcessPredictor(),
-    fw.GroupedPredictor(),
-    fw.BoostingPredictor(n_trees=5),
-    fw.QuantileBoostingPredictor((0.1, 0.5, 0.9), n_trees=5),
-    fw.ResidualPredictor(fw.BoostingPredictor(n_trees=5), shuffle=False),
-]
-NETWORKS = [p for p in PREDICTORS if isinstance(p, fw.predictors.NetworkPredictor)]
+}
+PREDICTORS = NETWORKS | BASELINES | OTHERS
+COLUMNS = ["day", "price", "rain"]
 
 
-def name(predictor):
-    return type(predictor).__name__
+def each(predictors):
+    return pytest.mark.parametrize("predictor", predictors.values(), ids=predictors.keys())
 
 
-def table(n=60, n_outcomes=2, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 3))
-    y = X[:, :1] * [1.0, -2.0][:n_outcomes] + random.normal(size=(n, n_outcomes))
-    return X, y
+def without(*names):
+    return {name: value for name, value in PREDICTORS.items() if name not in names}
 
 
-@pytest.mark.parametrize("predictor", PREDICTORS, ids=name)
+def rows_and_contexts(n_contexts=30):
+    """Rows to fit to and other contexts; a column has few values, for groups."""
+    (X, y), contexts = table(), table(n_contexts, seed=1)[0]
+    X[:, 0], contexts[:, 0] = np.arange(len(X)) % 5, np.arange(n_contexts) % 5
+    return X, y, contexts
+
+
+def same(drawn, values, weights):
+    return np.array_equal(drawn.values, values) and np.array_equal(drawn.weights, weights)
+
+
+# --- what every predictor promises -----------------------------------------------------------
+
+
+@each(PREDICTORS)
 @pytest.mark.parametrize("n_outcomes", [1, 2])
 def test_contract(predictor, n_outcomes):
-    check_predictor(predictor, *table(n_outcomes=n_outcomes))
+    check_predictor(predictor, *table(60, n_outcomes))
 
 
-@parametrize_with_checks(NETWORKS)
+@parametrize_with_checks(
+    [
+        *NETWORKS.values(),
+        fw.EmpiricalPredictor(),
+        fw.NeighborPredictor(),
+        fw.NeighborPredictor(kernel="epanechnikov"),
+        fw.ForestPredictor(n_trees=5),
+        fw.ResidualPredictor(),
+        fw.GaussianProcessPredictor(),
+        fw.GroupedPredictor(),
+        fw.GroupedPredictor(unseen="pool"),
+        fw.BoostingPredictor(n_trees=3),
+        fw.QuantileBoostingPredictor((0.5,), n_trees=3),
+    ]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("predictor", NETWORKS, ids=name)
-class TestBadInput:
-    def test_nan_is_told_by_column(self, predictor):
-        X, y = table()
-        frame = pd.DataFrame(X, columns=["price", "rain", "day"])
-        frame.loc[3, "rain"] = np.nan
-        with pytest.raises(fw.InvalidInputError, match=r"X must be finite.*'rain' \(1 of 60 rows"):
-            predictor.fit(frame, y)
-        with pytest.raises(fw.InvalidInputError, match=r"y must be finite.*'sold'"):
-            predictor.fit(X, pd.DataFrame({"sold": np.r_[np.inf, y[1:, 0]]}))
-
-    def test_text_is_told_by_column(self, predictor):
-        X, y = table()
-        frame = pd.DataFrame(X, columns=["price", "rain", "day"]).assign(shop="north")
-        with pytest.raises(fw.InvalidInputError, match=r"numbers in every column.*'shop'"):
-            predictor.fit(frame, y)
-
-    def test_columns_must_be_those_of_the_fit(self, predictor):
-        X, y = table()
-        frame = pd.DataFrame(X, columns=["price", "rain", "day"])
-        predictor.fit(frame, y)
-        with pytest.raises(fw.InvalidInputError, match="wind"):
-            predictor.sample(frame.rename(columns={"rain": "wind"}))
-        with pytest.raises(fw.InvalidInputError, match="day"):
-            predictor.sample(frame[["price", "rain"]])
-        predictor.fit(X, y)
-        with pytest.raises(fw.InvalidInputError, match=r"2 features.*3 features"):
-            predictor.sample(X[:, :2])
-
-    def test_lengths_and_missing_y(self, predictor):
-        X, y = table()
-        with pytest.raises(fw.InvalidInputError, match="same number of rows"):
-            predictor.fit(X, y[:-1])
-        with pytest.raises(fw.InvalidInputError, match="requires y to be passed"):
-            predictor.fit(X, None)
-        with pytest.raises(fw.InvalidInputError, match="y_val is missing"):
-            predictor.fit(X, y, X_val=X)
-        with pytest.raises(fw.InvalidInputError, match=r"2 outcome\(s\) of y, but has 1"):
-            predictor.fit(X, y, X_val=X, y_val=y[:, 0])
+@each(PREDICTORS)
+def test_scenarios_do_not_depend_on_the_other_contexts(predictor):
+    """To the bit: alone, in another order, and in a table so long that it is cut into pieces."""
+    X, y, contexts = rows_and_contexts()
+    fitted = clone(predictor).fit(X, y)
+    order = np.random.default_rng(0).permutation(30)
+    for n_scenarios in (1, 16, 1000):
+        values, weights = values_and_weights(fitted.sample(contexts, n_scenarios, random_state=3))
+        assert len(values) == 30
+        assert values.shape[1] <= n_scenarios
+        assert values.shape[2] == 2
+        shuffled = fitted.sample(contexts[order], n_scenarios, random_state=3)
+        assert same(shuffled, values[order], weights[order])
+        alone = fitted.sample(contexts[7:8], n_scenarios, random_state=3)
+        assert same(alone, values[7:8], weights[7:8])
+    first = values_and_weights(fitted.sample(contexts, 4, random_state=3))
+    many = fitted.sample(np.tile(contexts, (300, 1)), 4, random_state=3)
+    assert same(many, *(np.tile(part, (300,) + (1,) * (part.ndim - 1)) for part in first))
 
 
-@pytest.mark.parametrize("predictor", PREDICTORS, ids=name)
-def test_one_row_and_constant_outcomes(predictor):
-    """Too little to learn from is either learnt as it is, or refused by name."""
-    X, y = table()
-    try:
-        drawn = predictor.fit(X[:1], y[:1]).sample(X, 8, random_state=0)
-        assert drawn.values.isfinite().all()
-    except fw.InvalidInputError as error:
-        assert "row" in str(error) or "sample" in str(error) or "n_neighbors" in str(error)  # noqa: PT017
-    drawn = predictor.fit(X, np.full(60, 7.0)).sample(X, 8, random_state=0)
-    assert drawn.values.isfinite().all()
+@each(without("point", "boosting", "quantiles"))  # these have one answer
+def test_random_state_decides_the_scenarios(predictor):
+    X, y, contexts = rows_and_contexts(5)
+    fitted = clone(predictor).fit(X, y)
+    first = fitted.sample(contexts, 8, random_state=1).values
+    assert torch.equal(first, fitted.sample(contexts, 8, random_state=1).values)
+    others = [fitted.sample(contexts, 8, random_state=seed).values for seed in range(2, 6)]
+    assert any(not torch.equal(first, other) for other in others)
 
 
-@pytest.mark.parametrize(
-    ("predictor", "told"),
-    [
-        (fw.BayesianPredictor(hidden_sizes=8), "hidden_sizes must be a tuple"),
-        (fw.BayesianPredictor(hidden_sizes=(0,)), "hidden_sizes must be a tuple"),
-        (fw.BayesianPredictor(n_scenarios=0), "n_scenarios must be a whole number"),
-        (fw.BayesianPredictor(n_factors=-1), "n_factors must be a whole number of at least 0"),
-        (
-            fw.EnsemblePredictor(fw.GaussianPredictor(n_factors=1.5)),
-            "n_factors must be a whole number of at least 0",
-        ),
-        (fw.PointPredictor(extrapolate="no"), "extrapolate must be True or False"),
-        (fw.BayesianPredictor(kl_weight=-1), "kl_weight must be at least 0"),
-        (fw.BayesianPredictor(prior_std=0), "prior_std must be a finite number above 0"),
-        (fw.BayesianPredictor(training=3), "training must be a forewise.Training"),
-        (fw.MixturePredictor(n_components=0), "n_components must be"),
-        (fw.EnsemblePredictor(n_members=0), "n_members must be"),
-        (fw.EnsemblePredictor(fw.EnsemblePredictor()), "member must be one network"),
-        (fw.EnsemblePredictor(fw.ForestPredictor()), "member must be one network"),
-        (fw.PointPredictor(encoding="waves"), "encoding must be an Encoding"),
-    ],
-)
-def test_bad_settings_are_told_at_fit(predictor, told):
-    with pytest.raises(fw.InvalidInputError, match=told):
-        predictor.fit(*table())
+@each(BASELINES)
+def test_fewer_scenarios_keep_mean_and_spread(predictor):
+    """32 scenarios stand for the whole distribution, without a bias."""
+    fitted = clone(predictor).fit(*table(n_outcomes=1))
+    contexts = table(10, seed=1)[0]
+    mean, variance = moments(fitted.sample(contexts, 4096, random_state=0))
+    few = [moments(fitted.sample(contexts, 32, random_state=seed)) for seed in range(20)]
+    std = np.sqrt(variance)
+    for part in few:
+        assert np.abs((part[0] - mean) / std).max() < 0.25
+    assert np.abs((np.mean([part[0] for part in few], 0) - mean) / std).max() < 0.05
+    assert np.abs(np.mean([part[1] for part in few], 0) / variance - 1).max() < 0.15
 
 
-def test_frames_and_tensors_are_taken_like_arrays():
-    X, y = table()
-    predictor = NETWORKS[0]
-    frame = pd.DataFrame(X, columns=list("abc"))
-    arrays = predictor.fit(X, y).sample(X, 5, random_state=1).values
-    tensors = predictor.fit(torch.tensor(X), torch.tensor(y)).sample(
-        torch.tensor(X), 5, random_state=1
-    )
-    frames = predictor.fit(frame, pd.DataFrame(y, columns=["u", "v"])).sample(
-        frame, 5, random_state=1
-    )
-    assert torch.equal(arrays, tensors.values)
-    assert torch.equal(arrays, frames.values)
-    assert predictor.outcome_names_ == ["u", "v"]
+@each(BASELINES | OTHERS)
+def test_units_of_measure_do_not_matter(predictor):
+    """Other units of contexts and outcomes: the same scenarios in those units."""
+    X, y, contexts = rows_and_contexts(6)
+    plain, moved = drawn_in_two_units(predictor, X, y, contexts)
+    (mean, variance), (moved_mean, moved_variance) = moments(plain), moments(moved)
+    np.testing.assert_allclose(moved_mean, 4 * mean - 32, rtol=1e-4)
+    np.testing.assert_allclose(moved_variance, 16 * variance, rtol=1e-3, atol=1e-6)
+
+
+@each(PREDICTORS)
+def test_what_is_fitted_can_be_stored(predictor, tmp_path):
+    """As plain values: no object of another library may be needed to draw scenarios from it."""
+    X, y, contexts = rows_and_contexts(20)
+    learner = fw.DecoupledLearner(fw.Newsvendor(3.0, 1.0), predictor).fit(X, y)
+    fitted, copy = learner.policy_.predictor, clone(predictor)
+    copy.restore(fitted.state())
+    drawn = values_and_weights(fitted.sample(contexts, 16, random_state=0))
+    assert same(copy.sample(contexts, 16, random_state=0), *drawn)
+    learner.policy_.save(tmp_path / "policy")
+    stored = fw.load_policy(tmp_path / "policy")
+    assert np.array_equal(stored.decide(contexts), learner.decide(contexts))
+    if not isinstance(fitted, NetworkPredictor) and not hasattr(fitted, "regressors_"):
+        plain = np.ndarray | int | float | str | None
+        assert all(isinstance(value, plain) for value in fitted.state().values())
+
+
+@each(PREDICTORS)
+@pytest.mark.parametrize("n_rows", [1, 2, 20])
+def test_few_rows_and_constant_columns(predictor, n_rows):
+    settings = {"n_neighbors": n_rows} if "n_neighbors" in predictor.get_params() else {}
+    fitted = clone(predictor).set_params(**settings)
+    fitted.fit(np.full((n_rows, 2), 0.1), np.full((n_rows, 1), 0.7))
+    values = fitted.sample([[0.1, 0.1], [5.0, -3.0]], 16, random_state=0).values.numpy()
+    np.testing.assert_allclose(values, 0.7)
+    X, y = table(n_rows)
+    assert fitted.fit(X, y).sample(table(5, seed=1)[0], 8, random_state=0).values.isfinite().all()
+
+
+@each(PREDICTORS)
+def test_frames_tensors_and_vectors_are_taken_like_arrays(predictor):
+    X, y, contexts = rows_and_contexts(3)
+    y = y[:, :1]
+    frame, other = (pd.DataFrame(values, columns=COLUMNS) for values in (X, contexts))
+    fitted = clone(predictor).fit(frame, pd.Series(y[:, 0], name="demand"))
+    assert fitted.outcome_names_ == ["demand"]
+    drawn = fitted.sample(other, 8, random_state=0).values
+    again = pickle.loads(pickle.dumps(fitted))
+    assert torch.equal(drawn, again.sample(other, 8, random_state=0).values)
+    for kind in (np.asarray, torch.tensor):
+        same_fit = clone(predictor).fit(kind(X), kind(y))
+        assert torch.equal(drawn, same_fit.sample(kind(contexts), 8, random_state=0).values)
+
+
+# --- what every predictor refuses ------------------------------------------------------------
+
+
+@each(PREDICTORS)
+def test_bad_tables_are_refused(predictor):
+    X, y = table(30)
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    sold = pd.DataFrame({"sold": np.r_[np.inf, y[1:, 0]]})
+    hole = frame.assign(price=frame["price"].where(frame.index != 3))
+    fitted = clone(predictor).fit(frame, y)
+    bad_fits = [
+        (hole, y, r"X must be finite.*'price' \(1 of 30 rows"),
+        (X, sold, r"y must be finite.*'sold'"),
+        (frame.assign(day="Monday"), y, r"numbers in every column.*'day'"),
+        (sparse.csr_array(X), y, r"[Ss]parse"),
+        (X, y[:-1], "same number of rows"),
+        (X, None, "requires y to be passed"),
+    ]
+    for contexts, outcomes, message in bad_fits:
+        with pytest.raises(fw.InvalidInputError, match=message):
+            clone(predictor).fit(contexts, outcomes)
+    with pytest.raises(fw.exceptions.UnfittedError, match="call fit"):
+        clone(predictor).sample(X)
+    with pytest.raises(fw.InvalidInputError, match="wind"):
+        fitted.sample(frame.rename(columns={"rain": "wind"}))
+    with pytest.raises(fw.InvalidInputError, match="rain"):
+        fitted.sample(frame[["day", "price"]])
+    with pytest.raises(fw.InvalidInputError, match=r"2 features, but .* is expecting 3"):
+        clone(predictor).fit(X, y).sample(X[:, :2])
+    for wrong in (0, -1, 2.5, True, "8"):
+        with pytest.raises(fw.InvalidInputError, match="n_scenarios must be"):
+            fitted.sample(frame, wrong)
+
+
+@each(NETWORKS)
+def test_bad_validation_rows_are_refused(predictor):
+    X, y = table(30)
+    with pytest.raises(fw.InvalidInputError, match="y_val is missing"):
+        predictor.fit(X, y, X_val=X)
+    with pytest.raises(fw.InvalidInputError, match=r"y_val must have the 2 outcome\(s\) of y"):
+        predictor.fit(X, y, X_val=X, y_val=y[:, 0])
+
+
+GROUPED, NEIGHBOR, FOREST = fw.GroupedPredictor, fw.NeighborPredictor, fw.ForestPredictor
+BOOSTING, QUANTILES = fw.BoostingPredictor, fw.QuantileBoostingPredictor
+RESIDUAL, PROCESS = fw.ResidualPredictor, fw.GaussianProcessPredictor
+BAYESIAN = fw.BayesianPredictor
+BAD_SETTINGS = [
+    (GROUPED(by="month"), "by must name columns of X, but has 'month'; .* day, price, rain"),
+    (GROUPED(by=3), "by must name columns of X, but has 3"),
+    (GROUPED(by=-1), "by must name columns of X, but has -1"),
+    (GROUPED(by=[]), "by must name at least one column"),
+    (GROUPED(unseen="zeros"), "unseen must be one of 'raise', 'pool'"),
+    (NEIGHBOR(n_neighbors=21), "n_neighbors must be at most .* 20, but is 21"),
+    *((NEIGHBOR(n_neighbors=wrong), "n_neighbors must be") for wrong in (0, 2.5)),
+    (NEIGHBOR(kernel="cosine"), "kernel must be one of 'uniform', 'epanechnikov'"),
+    *((FOREST(n_trees=wrong), "n_trees must be") for wrong in (0, 1.5)),
+    (FOREST(min_leaf=True), "min_leaf must be"),
+    (FOREST(max_features="all"), "max_features"),
+    (FOREST(random_state="a"), "random_state must be"),
+    (RESIDUAL(n_folds=1), "n_folds must be"),
+    *((RESIDUAL(wrong), "regressor must be") for wrong in (LinearRegression, "ridge")),
+    (PROCESS(n_restarts=-1), "n_restarts must be"),
+    *((PROCESS(noise_bounds=wrong), "noise_bounds must") for wrong in ((1, 0.1), 0.1)),
+    (PROCESS(length_scale_bounds=(0, 1)), "length_scale_bounds must be"),
+    (PROCESS(alpha=-1.0), "alpha must be"),
+    (PROCESS(max_rows=0), "max_rows must be"),
+    (BOOSTING(n_trees=0), "n_trees must be"),
+    (BOOSTING(learning_rate=-0.1), "learning_rate must be"),
+    (BOOSTING(max_leaves=1), "max_leaves must be"),
+    (BOOSTING(min_leaf=0), "min_leaf must be"),
+    *((QUANTILES(levels), "levels must be") for levels in ((), (0.5, 0.1), (0.5, 50), 0.5)),
+    *((BAYESIAN(hidden_sizes=wrong), "hidden_sizes must be") for wrong in (8, (0,), (2.5,))),
+    (BAYESIAN(n_scenarios=0), "n_scenarios must be"),
+    (BAYESIAN(n_factors=-1), "n_factors must be"),
+    (fw.EnsemblePredictor(fw.GaussianPredictor(n_factors=1.5)), "n_factors must be"),
+    (fw.PointPredictor(extrapolate="no"), "extrapolate must be"),
+    *((BAYESIAN(kl_weight=wrong), "kl_weight must be") for wrong in (-1, np.nan, "a")),
+    (BAYESIAN(prior_std=0), "prior_std must be"),
+    (BAYESIAN(initial_std=-1), "initial_std must be"),
+    *((BAYESIAN(noise_bounds=wrong), "noise_bounds must") for wrong in ((1, 1), (0, 1), (2, 1))),
+    (BAYESIAN(training=3), "training must be"),
+    (fw.MixturePredictor(n_components=0), "n_components must be"),
+    (fw.EnsemblePredictor(n_members=0), "n_members must be"),
+    *(
+        (fw.EnsemblePredictor(wrong), "member must be")
+        for wrong in (fw.EnsemblePredictor(), fw.ForestPredictor())
+    ),
+    (fw.PointPredictor(encoding="waves"), "encoding must be"),
+    (fw.GaussianPredictor(off_support=True), "off_support must be .* OffSupportFallback|bool"),
+]
+
+
+@pytest.mark.parametrize(("predictor", "message"), BAD_SETTINGS)
+def test_bad_settings_are_refused(predictor, message):
+    X, y = table(20)
+    with pytest.raises(fw.InvalidInputError, match=message):
+        predictor.fit(pd.DataFrame(X, columns=COLUMNS), y)

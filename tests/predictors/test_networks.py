@@ -10,14 +10,14 @@ import torch
 
 import forewise as fw
 from forewise.predictors.networks.heads import FactorHead, GaussianHead, MixtureHead, PointHead
-from forewise.predictors.networks.network import Network
-from forewise.predictors.networks.noise import normal_draws, stratified_normals
-from forewise.predictors.networks.weights import (
+from forewise.predictors.networks.network import (
     EnsembleWeights,
     FixedWeights,
     GaussianWeights,
     Layout,
+    Network,
 )
+from forewise.predictors.sampling import normal_draws, stratified_normals
 
 
 def generator(seed=0):
@@ -238,12 +238,11 @@ def outcomes_that_move_together(count=1500):
 def test_predictors_with_a_factor_learn_how_noises_move_together():
     X, y = outcomes_that_move_together()
     settings = {"training": fw.Training(epochs=60, learning_rate=5e-3), "random_state": 0}
+    gaussian = fw.GaussianPredictor((16, 16), n_factors=1, **settings)
     predictors = [
         fw.BayesianPredictor((16, 16), 4, n_factors=1, **settings),
-        fw.GaussianPredictor((16, 16), n_factors=1, **settings),
-        fw.EnsemblePredictor(
-            fw.GaussianPredictor((16, 16), n_factors=1, **settings), 2, random_state=0
-        ),
+        gaussian,
+        fw.EnsemblePredictor(gaussian, 2, random_state=0),
     ]
     truth = 1 / 1.25
     for predictor in predictors:
@@ -343,7 +342,7 @@ def test_an_ensembles_divergence_is_its_members_mean():
     )
 
 
-def test_an_ensemble_of_bayesian_networks_doubts_more_than_one_where_there_are_no_data():
+def test_an_ensemble_is_less_certain_than_one_network_where_there_are_no_data():
     random = np.random.default_rng(0)
     X = random.uniform(-1, 1, (200, 1))
     y = np.sin(3 * X) + 0.1 * random.normal(size=(200, 1))

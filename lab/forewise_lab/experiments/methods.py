@@ -19,7 +19,7 @@ from forewise.learners.objectives import cost_of_ignoring_context
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.predictors import OffSupportFallback, PointPredictor, Predictor, Training
 from forewise.predictors.networks.heads import gaussian_head
-from forewise.predictors.networks.weights import Layout
+from forewise.predictors.networks.network import Layout
 from forewise.problems import Problem
 from forewise.solvers import Solver
 from forewise_lab.experiments.baselines import (

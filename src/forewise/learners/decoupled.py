@@ -13,7 +13,7 @@ from forewise.learners.monitor import Monitored, RegretMonitor
 from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor
 from forewise.predictors.networks.base import NetworkPredictor, Rows
-from forewise.predictors.networks.bayesian import BayesianPredictor
+from forewise.predictors.networks.kinds import BayesianPredictor
 from forewise.predictors.networks.training import Objective, Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver

@@ -20,7 +20,7 @@ from forewise.learners.objectives import (
     require_gradients,
 )
 from forewise.policy.direct import DirectPolicy
-from forewise.predictors.networks.point import PointPredictor
+from forewise.predictors.networks.kinds import PointPredictor
 from forewise.predictors.networks.training import Training
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios

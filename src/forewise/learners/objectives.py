@@ -132,7 +132,7 @@ class DecisionCost(Objective):
             return figures
         error = _standard_error(costs - self.start_costs)
         better = cost + error < self.start_costs.nanmean().item()
-        return figures | {"doubt": 0.0 if better else error / self.scale}
+        return figures | {"penalty": 0.0 if better else error / self.scale}
 
     @torch.no_grad()
     def _validation_costs(self, generator: torch.Generator) -> torch.Tensor | None:

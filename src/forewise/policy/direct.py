@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from forewise.policy.base import Policy
-from forewise.predictors.networks.point import PointPredictor
+from forewise.predictors.networks.kinds import PointPredictor
 from forewise.problems.base import Problem
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.interior_point.solver import InteriorPointSolver

@@ -1,9 +1,9 @@
 """The contract of a predictor: from contexts to scenarios of the outcome.
 
-May import: exceptions, arguments, scenarios, tables. A predictor knows no problem and no solver,
-so that every predictor works with every problem. To add one: a scikit-learn estimator with the
-two methods below whose fitted attributes end in an underscore and are arrays, numbers, text or
-lists of them (that is how policies are stored); export it; add it to the list in the tests.
+To add one: derive from `Predictor`, write `_fit` and `_scenarios`, and keep fitted attributes
+(names that end in "_") as arrays, numbers, text or lists of them, because policies store those.
+A predictor is a dataclass where it has parameters: each stands once, with its type and default,
+and the constructor that scikit-learn expects follows.
 """
 
 from __future__ import annotations
@@ -17,50 +17,42 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from forewise.exceptions import InvalidInputError, UnfittedError
+from forewise.exceptions import UnfittedError
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_random_state
-from forewise.validation.tables import check_contexts
+from forewise.validation.parameters import require_count
+from forewise.validation.tables import check_contexts, check_training_data
 
 
 class Predictor(BaseEstimator, ABC):
-    """WHAT may happen: a distribution of the outcome, given the context.
+    """A distribution of the outcome, given the context.
 
-    Contexts and outcomes come in the user's own units: whatever a predictor needs scaled, it
-    scales inside.
+    Contexts and outcomes come in the user's units; what needs scaling is scaled inside.
     """
 
-    @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from past contexts (n_contexts, n_features), outcomes (n_contexts, n_outcomes)."""
+        """Fit to contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes)."""
+        self._fit(*check_training_data(self, X, y))
+        return self
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Fit to checked contexts and outcomes; called by `fit`."""
+        raise NotImplementedError
 
     @abstractmethod
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         """Scenarios of checked contexts; called by `sample`."""
 
     def sample(self, X: Any, n_scenarios: int = 64, random_state: Any = None) -> Scenarios:
-        """Draw scenarios of the outcome for each context.
+        """Draw at most `n_scenarios` scenarios of the outcome for each context (.., n_features).
 
-        With the same `random_state` a context gets the same scenarios whatever other contexts
-        are asked for with it: large tables can be cut into pieces, and a decision does not
-        depend on the neighbours' rows.
-
-        Parameters
-        ----------
-        X : table (n_contexts, n_features)
-        n_scenarios : int
-            The most that come. Fewer come where fewer say the same: one from a point forecast,
-            and all that exist, weighted, where there are no more than that.
-        random_state : int, RandomState or None
-
-        Returns
-        -------
-        Scenarios (n_contexts, at most n_scenarios, n_outcomes)
+        A point forecast gives one scenario, few past outcomes all of them. With the same
+        `random_state` (int, RandomState or None) a context gets the same scenarios whatever other
+        contexts are passed with it, so that large tables can be cut into pieces.
         """
         check_n_scenarios(n_scenarios)
         seed = int(as_random_state(random_state).randint(2**31))
-        contexts = self.check_contexts(X)
-        return self.sample_checked(contexts, int(n_scenarios), seed)
+        return self.sample_checked(self.check_contexts(X), int(n_scenarios), seed)
 
     def sample_checked(self, X: np.ndarray, n_scenarios: int, seed: int) -> Scenarios:
         """Scenarios of contexts that `check_contexts` returned; called by policies."""
@@ -68,27 +60,22 @@ class Predictor(BaseEstimator, ABC):
             return self._scenarios(X, n_scenarios, np.random.default_rng(seed))
 
     def extrapolates(self, X: np.ndarray) -> np.ndarray:
-        """Which checked contexts lie so far from the fitted ones that it may say anything.
-
-        ``(n_contexts,)``, True or False; called by policies, which warn. Predictors that can only
-        repeat what was seen, such as neighbours and trees, need not answer.
-        """
+        """Which checked contexts lie far outside of the training data; called by policies."""
         return np.zeros(len(X), dtype=bool)
 
     @property
     def is_fitted(self) -> bool:
-        """Whether `fit` was called."""
         return "n_features_in_" in vars(self)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments to make an unfitted one like it, as far as they can be stored."""
+        """The constructor's arguments, as far as they can be stored."""
         return {
             name: None if isinstance(value, np.random.RandomState) else value
             for name, value in self.get_params(deep=False).items()
         }
 
     def state(self) -> dict[str, Any]:
-        """What it was fitted to, as plain values and arrays: its attributes that end in "_"."""
+        """The fitted attributes, as plain values and arrays."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -96,7 +83,7 @@ class Predictor(BaseEstimator, ABC):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Become the predictor that `state` was taken from; called on an unfitted one."""
+        """Take the fitted attributes from `state`; called on an unfitted predictor."""
         for name, value in state.items():
             setattr(self, name, value)
 
@@ -123,9 +110,5 @@ def require_fitted(estimator: BaseEstimator) -> None:
 
 
 def check_n_scenarios(n_scenarios: Any) -> None:
-    """Raise unless it is a positive whole number."""
-    whole = isinstance(n_scenarios, int | np.integer) and not isinstance(n_scenarios, bool)
-    if not whole or n_scenarios < 1:
-        raise InvalidInputError(
-            f"n_scenarios must be a whole number of at least 1, but is {n_scenarios!r}"
-        )
+    """Raise unless it is a positive integer."""
+    require_count("n_scenarios", n_scenarios, at_least=1)

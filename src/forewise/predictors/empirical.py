@@ -1,54 +1,183 @@
-"""Past outcomes as they came, whatever the context.
-
-May import: scenarios, tables, and its siblings `base`, `weighted_support`.
-"""
+"""Past outcomes as scenarios: all of them, those of a group, those of the nearest contexts."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
 
+from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.weighted_support import equal_picks, outcome_order
+from forewise.predictors.sampling import (
+    equal_picks,
+    mean_and_std,
+    outcome_order,
+    standardise,
+    weighted_scenarios,
+)
 from forewise.scenarios import Scenarios
-from forewise.validation.tables import check_training_data
+from forewise.validation.parameters import require_choice, require_count
+
+_SHOWN = 3  # unseen groups that an error message lists
 
 
 class EmpiricalPredictor(Predictor):
     """Every past outcome is a scenario, equally likely, the same for every context.
 
-    The first thing to compare with: a predictor that reads contexts is worth its trouble only
-    where its decisions cost less. Decisions from it are plain SAA,
-
-        z* = argmin_z (1/N) Σ_i f(z, y_i).
-
-    Asked for fewer scenarios than there are outcomes, it returns evenly spread ones: every
-    N/M-th outcome in order of value (of the first principal direction for several outcomes),
-    from a random start.
-
-    Attributes
-    ----------
-    outcomes_ : array (n_rows, n_outcomes)
-        The training outcomes, in order.
-
-    Examples
-    --------
-    >>> predictor = EmpiricalPredictor().fit([[0.0], [1.0], [2.0]], [30.0, 10.0, 20.0])
-    >>> predictor.sample([[5.0]]).values.flatten()
-    tensor([10., 20., 30.], dtype=torch.float64)
+    The baseline: decisions from it are plain SAA, ``z* = argmin_z (1/N) Σ_i f(z, y_i)``. Asked
+    for fewer scenarios than outcomes, it picks evenly spread ones in order of value (of the first
+    principal component for several outcomes), from a random start.
     """
 
-    outcomes_: np.ndarray
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Remember the outcomes (n_contexts, n_outcomes)."""
-        X, y = check_training_data(self, X, y)
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.outcomes_ = y[outcome_order(y)]
-        return self
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        picked = self.outcomes_[equal_picks(len(self.outcomes_), n_scenarios, random)]
-        # One copy that all contexts look at.
+        picked = self.outcomes_[equal_picks(len(self.outcomes_), n_scenarios, random.random())]
+        # One copy that all contexts share.
         return Scenarios(torch.from_numpy(picked).expand(len(X), -1, -1))
+
+
+@dataclass(eq=False, repr=False)
+class GroupedPredictor(Predictor):
+    """Every past outcome with the same values in some columns is a scenario, equally likely.
+
+    Decisions from it are SAA per weekday, or per shop and weekday:
+
+        z*(x) = argmin_z  mean of f(z, y_i) over the rows i with x_i = x in the columns `by`
+
+    Parameters
+    ----------
+    by : str, int or sequence of them
+        Names or numbers of columns; the first column by default.
+    unseen : {"raise", "pool"}
+        For a group without a training row: an error, or the outcomes of all groups.
+    """
+
+    by: str | int | Sequence[str | int] = 0
+    unseen: str = "raise"
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        require_choice("unseen", self.unseen, ("raise", "pool"))
+        by: Any = self.by
+        names = [by] if isinstance(by, str | Integral) else list(by)
+        if not names:
+            raise InvalidInputError("by must name at least one column, but is empty")
+        self.columns_ = np.array([self._column(name) for name in names])
+        self.groups_, group = np.unique(X[:, self.columns_], axis=0, return_inverse=True)
+        order = outcome_order(y)
+        order = order[np.argsort(group[order], kind="stable")]
+        self.outcomes_ = y[order]
+        self.starts_ = np.concatenate([[0], np.bincount(group).cumsum()])
+
+    def _column(self, name: Any) -> int:
+        known = list(getattr(self, "feature_names_in_", []))
+        if isinstance(name, str) and name in known:
+            return known.index(name)
+        number = isinstance(name, Integral) and not isinstance(name, bool)
+        if number and 0 <= name < self.n_features_in_:
+            return int(name)
+        named = ", ".join(known) if known else f"numbers 0 to {self.n_features_in_ - 1}, no names"
+        raise InvalidInputError(
+            f"by must name columns of X, but has {name!r}; the columns of X are: {named}"
+        )
+
+    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
+        wanted, row = np.unique(X[:, self.columns_], axis=0, return_inverse=True)
+        members = self._members(wanted)
+        # The width must not depend on which groups are asked for together.
+        pooled = self.unseen == "pool"
+        most = len(self.outcomes_) if pooled else int(np.diff(self.starts_).max())
+        width, start = min(n_scenarios, most), random.random()
+        values = np.empty((len(wanted), width, self.outcomes_.shape[1]))
+        weights = np.zeros((len(wanted), width))
+        for i, outcomes in enumerate(members):
+            picks = equal_picks(len(outcomes), width, start)
+            values[i] = outcomes[picks[-1]]  # padding, of weight 0
+            values[i, : len(picks)] = outcomes[picks]
+            weights[i, : len(picks)] = 1 / len(picks)
+        return Scenarios(values[row], weights[row])
+
+    def _members(self, wanted: np.ndarray) -> list[np.ndarray]:
+        """Outcomes of each group (n_wanted, n_by), in order; of all groups for an unseen one."""
+        known = {tuple(values): number for number, values in enumerate(self.groups_.tolist())}
+        numbers = [known.get(tuple(values)) for values in wanted.tolist()]
+        unseen = [wanted[i].tolist() for i, number in enumerate(numbers) if number is None]
+        if unseen and self.unseen == "raise":
+            more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
+            listed = "; ".join(str(values) for values in unseen[:_SHOWN])
+            raise InvalidInputError(
+                f"X has groups in the columns {self.by!r} that had no row in training: {listed}"
+                f'{more}. Fit on rows of them, or use unseen="pool" for the outcomes of all groups'
+            )
+        pool = self.outcomes_[outcome_order(self.outcomes_)] if unseen else self.outcomes_
+        groups = np.split(self.outcomes_, self.starts_[1:-1])
+        return [pool if number is None else groups[number] for number in numbers]
+
+
+@dataclass(eq=False, repr=False)
+class NeighborPredictor(Predictor):
+    """The outcomes of the k most similar past contexts are the scenarios.
+
+    Decisions from it are the weighted SAA of Bertsimas and Kallus (2020):
+
+        z*(x) = argmin_z Σ_i w_i(x) f(z, y_i),   w_i(x) = 1/k if x_i is among the k nearest to x
+
+    Distances are Euclidean between standardised contexts; constant columns do not count. Contexts
+    that tie for the last place share its weight, so that the order of the rows does not matter.
+
+    When to use: few context columns (up to about five), and where people want to see the past days
+    that a decision rests on. With many columns `ForestPredictor` chooses those that matter.
+
+    Parameters
+    ----------
+    n_neighbors : int, optional
+        k. The square root of the number of training rows, rounded, by default.
+    kernel : {"uniform", "epanechnikov"}
+        Equal weights, or weights that fall as ``1 - (distance / distance of the k-th)²``.
+    """
+
+    n_neighbors: int | None = None
+    kernel: str = "uniform"
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        require_choice("kernel", self.kernel, ("uniform", "epanechnikov"))
+        self.n_neighbors_ = round(len(X) ** 0.5)
+        if self.n_neighbors is not None:
+            self.n_neighbors_ = require_count("n_neighbors", self.n_neighbors, at_least=1)
+        if self.n_neighbors_ > len(X):
+            raise InvalidInputError(
+                f"n_neighbors must be at most the number of training rows, {len(X)}, but is "
+                f"{self.n_neighbors}: lower it, or leave it out for the square root of that number"
+            )
+        self.context_mean_, self.context_std_ = mean_and_std(X)
+        order = outcome_order(y)
+        self.outcomes_ = y[order]
+        self.contexts_ = standardise(X[order], self.context_mean_, self.context_std_)
+        repeats = np.unique(self.contexts_, axis=0, return_counts=True)[1].max()
+        self.n_support_ = min(len(X), self.n_neighbors_ - 1 + int(repeats))
+
+    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
+        contexts = standardise(X, self.context_mean_, self.context_std_)
+        width = min(n_scenarios, self.n_support_)
+        return weighted_scenarios(self.outcomes_, contexts, self._weights, width, random)
+
+    def _weights(self, contexts: np.ndarray) -> np.ndarray:
+        """Weight of each training row, (n_contexts, n_rows); rows sum to one."""
+        squared = cdist(contexts, self.contexts_, "sqeuclidean")
+        last = np.partition(squared, self.n_neighbors_ - 1, axis=1)[:, self.n_neighbors_ - 1, None]
+        nearer, tied = squared < last, squared == last
+        left_over = self.n_neighbors_ - nearer.sum(axis=1, keepdims=True)
+        shared = left_over / tied.sum(axis=1, keepdims=True)
+        uniform = (nearer + tied * shared) / self.n_neighbors_
+        if self.kernel == "uniform":
+            return uniform
+        weights = np.where(nearer, 1 - squared / np.where(last > 0, last, 1.0), 0.0)
+        total = weights.sum(axis=1, keepdims=True)
+        # Where all neighbours are equally far, all count alike.
+        return np.where(total > 0, weights / np.where(total > 0, total, 1.0), uniform)

@@ -1,173 +1,85 @@
-"""A smooth curve of which the data leave some parts open, and noise around it.
-
-May import: exceptions, arguments, scenarios, tables, and its siblings `base`, `blocks`,
-`marginal_likelihood`, `noise`, `parameter_checks`, `standardise`.
-"""
+"""Gaussian process regression: the predictor, and the marginal likelihood that it maximises."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
+from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.marginal_likelihood import (
-    Bounds,
-    Evidence,
-    SquaredExponential,
-    best_kernel,
-)
-from forewise.predictors.networks.blocks import blocks
-from forewise.predictors.networks.noise import normal_draws
-from forewise.predictors.networks.standardise import mean_and_std, standardise
+from forewise.predictors.sampling import fixed_blocks, mean_and_std, normal_draws, standardise
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_random_state
 from forewise.validation.parameters import require_bounds, require_count, require_positive
-from forewise.validation.tables import check_training_data
+
+# With more rows than the first, restarts are made on as many as the second.
+_MANY_ROWS, _FEW_ROWS = 1000, 400
+Kernel = tuple[float, float]  # length scale ℓ and noise s²
 
 
+@dataclass(eq=False, repr=False)
 class GaussianProcessPredictor(Predictor):
     """A Gaussian process for each outcome: normal scenarios, wider where data are scarce.
 
-    Prefer it with little data (up to 2,000 rows), smooth dependence on the context and noise that
-    is the same everywhere; it says apart what more data could tell (`epistemic_aleatoric`) and
-    what they could not. In standardised units
+    In standardised units, with ℓ and s² of the highest marginal likelihood,
 
         y = f(x) + noise,   f ~ GP(0, exp(-|x - x'|² / 2ℓ²)),   noise ~ N(0, s²)
 
         scenario j of x:   mean_f(x) + √(var_f(x) + s²) ε_j,     ε_j ~ N(0, 1)
 
-    with ℓ and s² of the highest marginal likelihood. Outcomes are
-    independent of each other given the context. Contexts and outcomes are standardised inside;
-    a column that never changes does not count. Time grows with the cube of the rows, memory and
-    what is stored with their square, once for each outcome.
+    Outcomes are independent of each other given the context. Time grows with the cube of the rows.
+
+    When to use: up to 2,000 rows, smooth dependence on the context, the same noise everywhere.
 
     Parameters
     ----------
     n_restarts : int
         Further searches for ℓ and s², from random starts. With more than 1,000 rows they are made
-        on 400 of them, and the best of their ends is taken further on all.
-    noise_bounds : pair of float
-        Lowest and highest s², in standardised units. A search that ends at a bound is no error
-        and gives no warning: noise-free data end at the lowest.
-    length_scale_bounds : pair of float
-        Lowest and highest ℓ, in standard deviations of a context column.
+        on 400 of them, and the best result is refined on all.
+    noise_bounds, length_scale_bounds : pairs of float
+        Lowest and highest s² and ℓ, in standardised units. Ending at a bound gives no warning.
     alpha : float
-        Added to the diagonal of the training covariance, in standardised units. Like
-        scikit-learn's, it smooths the curve but is not part of the scenarios' variance; the
-        lowest noise keeps the covariance well-conditioned without it.
+        Added to the diagonal of the training covariance, in standardised units; not part of the
+        scenarios' variance, as in scikit-learn.
     max_rows : int or None
-        With more training rows than this, that many are drawn at random and fitted on. None
-        takes all.
-    random_state : int, RandomState or None
-        Of the restarts and of the rows drawn.
-
-    Attributes
-    ----------
-    length_scale_, noise_ : arrays (n_outcomes,)
-        ℓ and s², in standardised units.
-    contexts_ : array (n_rows, n_features)
-        Standardised contexts that were fitted on.
-    coefficients_ : array (n_outcomes, n_rows)
-        Their covariance's inverse, times the standardised outcomes.
-    cholesky_ : array (n_outcomes, n_rows, n_rows)
-        Lower Cholesky factor of their covariance.
-    context_mean_, context_std_ : arrays (n_features,)
-    outcome_mean_, outcome_std_ : arrays (n_outcomes,)
-
-    Examples
-    --------
-    >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> predictor = GaussianProcessPredictor().fit(X, np.sin(X))
-    >>> predictor.sample([[1.5]]).values.mean().round(decimals=1)
-    tensor(1., dtype=torch.float64)
+        With more training rows than this, that many are drawn at random. None takes all.
     """
 
-    length_scale_: np.ndarray
-    noise_: np.ndarray
-    contexts_: np.ndarray
-    coefficients_: np.ndarray
-    cholesky_: np.ndarray
-    context_mean_: np.ndarray
-    context_std_: np.ndarray
-    outcome_mean_: np.ndarray
-    outcome_std_: np.ndarray
+    n_restarts: int = 0
+    noise_bounds: tuple[float, float] = (0.01, 100.0)
+    length_scale_bounds: tuple[float, float] = (1e-2, 1e4)
+    alpha: float = 1e-10
+    max_rows: int | None = 2000
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        n_restarts: int = 0,
-        noise_bounds: tuple[float, float] = (0.01, 100.0),
-        length_scale_bounds: tuple[float, float] = (1e-2, 1e4),
-        alpha: float = 1e-10,
-        max_rows: int | None = 2000,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_restarts = n_restarts
-        self.noise_bounds = noise_bounds
-        self.length_scale_bounds = length_scale_bounds
-        self.alpha = alpha
-        self.max_rows = max_rows
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Find length scale and noise of each outcome, and condition on the data.
-
-        Warns (`ConvergenceWarning`) if a search stopped before it converged.
-        """
-        X, y = check_training_data(self, X, y)
-        self._check_settings()
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        require_count("n_restarts", self.n_restarts, at_least=0)
+        noise = require_bounds("noise_bounds", self.noise_bounds)
+        length_scale = require_bounds("length_scale_bounds", self.length_scale_bounds)
+        require_positive("alpha", self.alpha)
         random = as_random_state(self.random_state)
-        if self.max_rows is not None and len(X) > self.max_rows:
-            rows = np.sort(random.choice(len(X), self.max_rows, replace=False))
-            X, y = X[rows], y[rows]
+        if self.max_rows is not None:
+            max_rows = require_count("max_rows", self.max_rows, at_least=1)
+            if len(X) > max_rows:
+                rows = np.sort(random.choice(len(X), max_rows, replace=False))
+                X, y = X[rows], y[rows]
         self.context_mean_, self.context_std_ = mean_and_std(X)
         self.outcome_mean_, self.outcome_std_ = mean_and_std(y)
         self.contexts_ = standardise(X, self.context_mean_, self.context_std_)
         targets = standardise(y, self.outcome_mean_, self.outcome_std_)
         squared = cdist(self.contexts_, self.contexts_, "sqeuclidean")
-        evidences = [Evidence(squared, target, self.alpha) for target in targets.T]
-        kernels = self._best_kernels(evidences, random)
-        factors = [self._factor(*pair) for pair in zip(evidences, kernels, strict=True)]
-        self.length_scale_ = np.array([kernel.length_scale for kernel in kernels])
-        self.noise_ = np.array([kernel.noise for kernel in kernels])
-        self.cholesky_ = np.stack([factor for factor, _ in factors])
-        self.coefficients_ = np.stack([weights for _, weights in factors])
-        return self
-
-    def epistemic_aleatoric(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Variance of the curve and variance of the noise, in squared units of the outcome.
-
-        The first is what more data of this kind would reduce, the second what they would not.
-
-        Parameters
-        ----------
-        X : table (n_contexts, n_features)
-
-        Returns
-        -------
-        epistemic, aleatoric : arrays (n_contexts, n_outcomes)
-        """
-        variance = self._mean_and_variance(self.check_contexts(X))[1]
-        return variance, np.broadcast_to(self._noise_variance(), variance.shape).copy()
-
-    def _check_settings(self) -> None:
-        require_count("n_restarts", self.n_restarts, at_least=0)
-        require_bounds("noise_bounds", self.noise_bounds)
-        require_bounds("length_scale_bounds", self.length_scale_bounds)
-        require_positive("alpha", self.alpha)
-        if self.max_rows is not None:
-            require_count("max_rows", self.max_rows, at_least=1)
-
-    def _best_kernels(
-        self, evidences: list[Evidence], random: np.random.RandomState
-    ) -> list[SquaredExponential]:
-        bounds = Bounds(self.length_scale_bounds, self.noise_bounds)
-        found = [best_kernel(evidence, bounds, self.n_restarts, random) for evidence in evidences]
+        models = [MarginalLikelihood(squared, target, self.alpha) for target in targets.T]
+        bounds = np.log([length_scale, noise])
+        found = [best_kernel(model, bounds, self.n_restarts, random) for model in models]
         failed = sum(not converged for _, converged in found)
         if failed:
             warnings.warn(
@@ -176,18 +88,21 @@ class GaussianProcessPredictor(Predictor):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return [kernel for kernel, _ in found]
-
-    def _factor(
-        self, evidence: Evidence, kernel: SquaredExponential
-    ) -> tuple[np.ndarray, np.ndarray]:
         try:
-            return evidence.factor(kernel)
+            factors = [m.factor(kernel) for m, (kernel, _) in zip(models, found, strict=True)]
         except np.linalg.LinAlgError as error:
             raise InvalidInputError(
                 f"the covariance of the training rows cannot be factorised with alpha="
                 f"{self.alpha!r} and noise_bounds={self.noise_bounds!r}: raise either"
             ) from error
+        self.length_scale_, self.noise_ = np.array([kernel for kernel, _ in found]).T.copy()
+        self.cholesky_ = np.stack([factor for _, factor, _ in factors])
+        self.coefficients_ = np.stack([coefficients for _, _, coefficients in factors])
+
+    def epistemic_aleatoric(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Variances (.., n_outcomes) of the curve, which more data would reduce, and the noise."""
+        variance = self._mean_and_variance(self.check_contexts(X))[1]
+        return variance, np.broadcast_to(self._noise_variance(), variance.shape).copy()
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         draws = normal_draws(n_scenarios, self.n_outcomes_, random)
@@ -203,7 +118,7 @@ class GaussianProcessPredictor(Predictor):
         contexts = standardise(X, self.context_mean_, self.context_std_)
         mean = np.empty((len(X), len(self.noise_)))
         variance = np.empty_like(mean)
-        for part, block in blocks(contexts):
+        for part, block in fixed_blocks(contexts):
             kept = slice(part.stop - part.start)
             squared = cdist(block, self.contexts_, "sqeuclidean")
             for outcome, scale in enumerate(self.length_scale_):
@@ -216,3 +131,89 @@ class GaussianProcessPredictor(Predictor):
         # Rounding may take a variance of almost nothing below it.
         variance = variance.clip(min=0)
         return self.outcome_mean_ + mean * self.outcome_std_, variance * self.outcome_std_**2
+
+
+class MarginalLikelihood:
+    """The marginal likelihood of outcomes at known points, as a function of the kernel (ℓ, s²).
+
+    Up to a constant its negative logarithm is ``½ yᵀ K⁻¹ y + ½ log det K``, with
+    ``K = exp(-d² / 2ℓ²) + (s² + alpha) I``. The constructor takes the squared distances d² of the
+    points (n_rows, n_rows), the outcomes y (n_rows,) and alpha.
+    """
+
+    def __init__(self, squared_distances: np.ndarray, target: np.ndarray, alpha: float) -> None:
+        self.squared_distances, self.target, self.alpha = squared_distances, target, alpha
+
+    def factor(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Covariance without noise, Cholesky factor of K, K⁻¹ y; LinAlgError if there is none."""
+        length_scale, noise = kernel
+        covariance = np.exp(-0.5 / length_scale**2 * self.squared_distances)
+        noisy = covariance.copy(order="F")
+        noisy.flat[:: len(noisy) + 1] += noise + self.alpha
+        factor = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
+        return covariance, factor, cho_solve((factor, True), self.target, check_finite=False)
+
+    def negative_log(self, kernel: Kernel) -> float:
+        """The negative logarithm, up to a constant; infinite where K has no factor."""
+        try:
+            return self._value(*self.factor(kernel)[1:])
+        except np.linalg.LinAlgError:
+            return np.inf
+
+    def negative_log_and_gradient(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """The same with its gradient, both by the logarithms of length scale and noise."""
+        length_scale, noise = np.exp(logs)
+        try:
+            by_length, factor, weights = self.factor((length_scale, noise))
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros(2)  # the search turns back
+        inverse, _ = dpotri(factor, lower=True)  # zero above the diagonal, as the factor is
+        by_length *= self.squared_distances
+        by_length /= length_scale**2
+        gradient = [
+            # The diagonal has no part in the trace: a point is at no distance from itself.
+            np.vdot(inverse.T, by_length) - 0.5 * weights @ by_length @ weights,
+            0.5 * noise * (np.trace(inverse) - weights @ weights),
+        ]
+        return self._value(factor, weights), np.array(gradient)
+
+    def search(self, bounds: np.ndarray, starts: Iterable[Kernel]) -> tuple[Kernel, bool]:
+        """The kernel of the highest likelihood found, and whether its search converged.
+
+        `bounds` (2, 2) are the logarithms of lowest and highest length scale, and of the noise.
+        """
+        evaluate, method = self.negative_log_and_gradient, "L-BFGS-B"
+        searches = [
+            minimize(evaluate, np.log(start), jac=True, method=method, bounds=bounds)
+            for start in starts
+        ]
+        best = min(searches, key=lambda search: search.fun)
+        return tuple(np.exp(best.x).tolist()), bool(best.success)
+
+    def on_rows(self, rows: np.ndarray) -> MarginalLikelihood:
+        """That of some of the rows."""
+        distances = self.squared_distances[np.ix_(rows, rows)]
+        return MarginalLikelihood(distances, self.target[rows], self.alpha)
+
+    def _value(self, factor: np.ndarray, weights: np.ndarray) -> float:
+        return float(0.5 * self.target @ weights + np.log(np.diag(factor)).sum())
+
+
+def best_kernel(
+    likelihood: MarginalLikelihood,
+    bounds: np.ndarray,
+    n_restarts: int,
+    random: np.random.RandomState,
+) -> tuple[Kernel, bool]:
+    """The kernel of the highest likelihood, and whether the search for it converged.
+
+    The first start is 1, or the bound nearest to it. With many rows, restarts are made on a few.
+    """
+    drawn = [np.clip(0.0, *bounds.T), *(random.uniform(*bounds.T) for _ in range(n_restarts))]
+    starts: list[Kernel] = [tuple(np.exp(start).tolist()) for start in drawn]
+    n_rows = len(likelihood.target)
+    if n_restarts > 0 and n_rows > _MANY_ROWS:
+        few = likelihood.on_rows(np.sort(random.choice(n_rows, _FEW_ROWS, replace=False)))
+        ends = [few.search(bounds, [start])[0] for start in starts]
+        starts = [starts[0], min(ends, key=likelihood.negative_log)]
+    return likelihood.search(bounds, starts)

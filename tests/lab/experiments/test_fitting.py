@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import forewise as fw
-from forewise.predictors.networks.weights import Layout
+from forewise.predictors.networks.network import Layout
 from forewise_lab.experiments import KEY, all_fits, compute, fitting
 from forewise_lab.experiments.judging import hold_court
 from forewise_lab.experiments.kinds import Solvers

@@ -1,53 +1,57 @@
 """The state of an unfinished training run, in memory and on disk.
 
-May import: exceptions, storage, its sibling `network`.
+What the fit was made of, data, problem, solver and settings, is stored as a digest of each part,
+over every byte of every number: a checkpoint is resumed only by the very fit that wrote it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
+import hashlib
 import math
 import os
-from dataclasses import dataclass, fields
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 
 from forewise.exceptions import StorageError
 from forewise.predictors.networks.network import Network
 from forewise.storage import read_folder, write_folder
 
-_KIND, _VERSION = "checkpoint", 2
+_KIND, _VERSION = "checkpoint", 3
+#: Metadata of a dataclass's field that does not affect the result: where files go, what is shown.
+CHANGES_NOTHING: Mapping[str, Any] = MappingProxyType({"changes_nothing": True})
 
 
 @dataclass
-class Progress:
+class TrainingState:
     """How far training has come."""
 
-    epoch: int
-    history: list[dict[str, float]]
-    best: dict[str, torch.Tensor] | None
-    best_figure: float
-    epochs_since_best: int
-
-    @classmethod
-    def start(cls) -> Self:
-        """Before the first epoch."""
-        return cls(0, [], None, math.inf, 0)
+    epoch: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, torch.Tensor] | None = None
+    best_figure: float = math.inf
+    epochs_since_best: int = 0
 
     def add(self, record: dict[str, float], network: Network) -> None:
-        """Take note of an epoch, and of the weights if it is the best so far."""
+        """Record an epoch, and its weights if it is the best so far."""
         self.history.append(record)
         self.epoch += 1
         self.epochs_since_best += 1
         self.consider(record, network)
 
     def consider(self, figures: dict[str, float], network: Network) -> None:
-        """Take note of the weights if their figures are the best so far."""
-        figure = figures.get("validation", math.inf) + figures.get("doubt", 0.0)
+        """Keep the weights if validation loss plus penalty is the lowest so far."""
+        figure = figures.get("validation", math.inf) + figures.get("penalty", 0.0)
         if figure < self.best_figure:
             self.best = copy.deepcopy(network.state_dict())
             self.best_figure = figure
@@ -56,46 +60,43 @@ class Progress:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder that holds a training run until it is finished."""
+    """A folder with the state of a training run until it is finished."""
 
     folder: str | os.PathLike[str]
-    marks: dict[str, str]  # of all that decides how the run goes on, by a name for people
+    digests: dict[str, str]  # of all that decides how the run goes on, by a name for people
 
-    def resume(self, network: Network, optimiser: torch.optim.Optimizer) -> Progress | None:
-        """Put network and optimiser where they were; None if there is nothing to resume."""
+    def resume(self, network: Network, optimiser: torch.optim.Optimizer) -> TrainingState | None:
+        """Restore network and optimiser; None if there is nothing to resume.
+
+        Raises, with the parts that differ, unless the checkpoint is one of this very fit.
+        """
         if not (Path(self.folder) / "header.json").exists():
             return None
         _, content = read_folder(self.folder, kind=_KIND, versions=[_VERSION])
-        self._require_same(content["marks"])
-        network.load_state_dict(_tensors(content["network"]))
-        saved = optimiser.state_dict()
-        saved["state"] = {int(key): _tensors(value) for key, value in content["moments"].items()}
-        optimiser.load_state_dict(saved)
-        best = content["best"]
-        return Progress(
-            epoch=content["epoch"],
-            history=content["history"],
-            best=None if best is None else _tensors(best),
-            best_figure=content["best_figure"],
-            epochs_since_best=content["epochs_since_best"],
-        )
-
-    def _require_same(self, found: dict[str, str]) -> None:
-        """Raise, with the parts that differ, unless the checkpoint is one of this very fit."""
-        names = [*self.marks, *(name for name in found if name not in self.marks)]
-        other = [name for name in names if self.marks.get(name) != found.get(name)]
+        found = content.pop("digests")
+        names = dict.fromkeys([*self.digests, *found])
+        other = [name for name in names if self.digests.get(name) != found.get(name)]
         if other:
             raise StorageError(
                 f"the checkpoint in {self.folder} belongs to another fit, which differs in "
                 f"{', '.join(other)}: delete the folder to start anew, give this fit a folder of "
                 "its own, or go back to what it was"
             )
+        network.load_state_dict(_tensors(content.pop("network")))
+        moments = content.pop("moments").items()
+        saved = optimiser.state_dict()
+        saved["state"] = {int(key): _tensors(value) for key, value in moments}
+        optimiser.load_state_dict(saved)
+        best = content.pop("best")
+        return TrainingState(**content, best=None if best is None else _tensors(best))
 
-    def save(self, network: Network, optimiser: torch.optim.Optimizer, state: Progress) -> None:
+    def save(
+        self, network: Network, optimiser: torch.optim.Optimizer, state: TrainingState
+    ) -> None:
         """Write everything that the next epoch needs."""
         moments = optimiser.state_dict()["state"]
-        content = {name.name: getattr(state, name.name) for name in fields(state)} | {
-            "marks": self.marks,
+        content = vars(state) | {
+            "digests": self.digests,
             "network": dict(network.state_dict()),
             "moments": {str(key): dict(value) for key, value in moments.items()},
         }
@@ -112,3 +113,76 @@ class Checkpoint:
 
 def _tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(values) for name, values in arrays.items()}
+
+
+def digest(value: Any, name: str) -> str:
+    """SHA-256 of a value and of all that it holds, equal in every process.
+
+    `name` is for the message if the value has no digest.
+    """
+    sha = hashlib.sha256()
+    for piece in _pieces(value, name):
+        # With its length, so that no two sequences of pieces run together to the same bytes.
+        sha.update(struct.pack("<q", len(piece)))
+        sha.update(piece)
+    return sha.hexdigest()
+
+
+def settings_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that affect the result."""
+    return {
+        entry.name: getattr(value, entry.name)
+        for entry in dataclasses.fields(value)
+        if not entry.metadata.get("changes_nothing", False)
+    }
+
+
+def parameters_of(estimator: BaseEstimator) -> dict[str, Any]:
+    """The parameters of an estimator, but training and seed, which have digests of their own."""
+    parameters = estimator.get_params(deep=False).items()
+    return {k: value for k, value in parameters if k not in ("training", "random_state")}
+
+
+def _pieces(value: Any, name: str) -> Iterator[bytes]:
+    """The value as bytes: what kind of thing it is, and what is in it."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        yield f"{type(value).__name__} {value!r}".encode()
+    elif isinstance(value, os.PathLike):
+        yield f"path {os.fspath(value)!r}".encode()
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "biufcmM":
+        yield f"array {value.dtype.str} {value.shape}".encode()
+        yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, type):
+        yield f"class {value.__module__}.{value.__qualname__}".encode()
+    else:
+        yield f"{type(value).__module__}.{type(value).__qualname__}".encode()
+        parts = _parts(value, name)
+        yield str(len(parts)).encode()
+        for part in parts:
+            yield from _pieces(part, name)
+
+
+def _parts(value: Any, name: str) -> list[Any]:
+    """What a container or an object holds."""
+    kind: Any = type(value)
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, np.ndarray):  # of text or objects
+        return [value.shape, value.ravel().tolist()]
+    if isinstance(value, dict):
+        return [(key, value[key]) for key in sorted(value, key=repr)]
+    if isinstance(value, BaseEstimator):
+        return [parameters_of(value)]
+    if kind.__reduce__ is not object.__reduce__:
+        # It says itself what a copy is made from, as problems do.
+        return list(value.__reduce__()[1:])
+    if dataclasses.is_dataclass(value):
+        return [settings_of(value)]
+    raise StorageError(
+        f"a checkpoint cannot tell one {kind.__name__} from another, which is in {name}: make "
+        "it a frozen dataclass, or fit without a checkpoint"
+    )

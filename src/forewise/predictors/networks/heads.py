@@ -1,7 +1,7 @@
 """Heads: what a network's outputs mean, as scenarios and as a likelihood.
 
 A head turns outputs (n_draws, n_contexts, width) into scenarios and scores outcomes, all in
-standardised units. May import: nothing of forewise.
+standardised units.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch.nn.functional import softplus
 
+Draws = tuple[Tensor, Tensor | None]  # values and weights
 _LOG_2PI = math.log(2 * math.pi)
-#: Smallest and largest standard deviation of the noise, in units of the outcome's own. Where the
-#: outcome has no noise at all the likelihood would have no end; and where a decision depends on
-#: the shape of a distribution alone, learning from its cost would let the size drift away.
+#: Smallest and largest standard deviation of the noise, in units of the outcome's own. Without
+#: them the likelihood of noise-free outcomes has no bound, and combined learning of a decision that
+#: depends on the shape of a distribution alone lets its scale drift.
 NOISE_BOUNDS = (0.0067, 50.0)
-#: Largest loading of a factor: a noise that is all shared would leave the others' no room.
-_MOST_SHARED = 20.0
+#: Largest loading of a factor; keeps the covariance of the noises well-conditioned.
+_MAX_LOADING = 20.0
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ class Head(ABC):
     n_outcomes: int
 
     @property
-    @abstractmethod
     def width(self) -> int:
         """Number of outputs the head needs."""
+        return self.n_outcomes
 
     @property
     def n_noises(self) -> int:
@@ -39,48 +41,37 @@ class Head(ABC):
         return self.n_outcomes
 
     @abstractmethod
-    def scenarios(
-        self, outputs: torch.Tensor, noise: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
         """Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios) or None.
 
-        `noise` (n_scenarios, n_contexts or 1, n_noises) is standard normal; draws of the
-        weights are shared out evenly.
+        `noise` is standard normal, (n_scenarios, n_contexts or 1, n_noises).
         """
 
-    def equal_scenarios(self, outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        """Values of scenarios that count alike, for deciding; heads with weights have their own."""
+    def equal_scenarios(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        """Values of equally weighted scenarios, for deciding."""
         return self.scenarios(outputs, noise)[0]
 
     @abstractmethod
-    def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Mean over draws, contexts and outcomes; y (n_contexts, n_outcomes)."""
 
     @abstractmethod
-    def moments(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of each draw's distribution, (n_draws, n_contexts, n_outcomes)."""
 
 
 class PointHead(Head):
     """One value per outcome and no noise; scored by its squared error."""
 
-    @property
-    def width(self) -> int:
-        """One output per outcome."""
-        return self.n_outcomes
-
-    def scenarios(
-        self, outputs: torch.Tensor, noise: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The value of each draw of the weights, once."""
+    def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
+        """The value of each draw of the weights, once: fewer scenarios than noises."""
         return outputs[: len(noise)].transpose(0, 1), None
 
-    def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
         """That of a unit variance: half the squared error, up to a constant."""
         return 0.5 * ((outputs - y).square().mean() + _LOG_2PI)
 
-    def moments(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The value, and no variance."""
+    def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         return outputs, torch.zeros_like(outputs)
 
 
@@ -92,87 +83,72 @@ class GaussianHead(Head):
 
     @property
     def width(self) -> int:
-        """Two outputs per outcome."""
         return 2 * self.n_outcomes
 
-    def _split(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         mean, raw = outputs.split(self.n_outcomes, dim=-1)
         return mean, _bounded(raw, self.noise_bounds)
 
-    def scenarios(
-        self, outputs: torch.Tensor, noise: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
         """mean + noise · exp(log-variance / 2), both from the same draw of the weights."""
         mean, log_variance = self._split(_repeated(outputs, len(noise)))
         return torch.addcmul(mean, noise, (0.5 * log_variance).exp()).transpose(0, 1), None
 
-    def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
         """½ [(y − mean)² exp(−log-variance) + log-variance + log 2π]."""
         mean, log_variance = self._split(outputs)
         squared = (y - mean).square() * (-log_variance).exp()
         return 0.5 * (squared.mean() + log_variance.mean() + _LOG_2PI)
 
-    def moments(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean and variance, as they stand."""
+    def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_variance = self._split(outputs)
         return mean, log_variance.exp()
 
 
 @dataclass(frozen=True)
 class FactorHead(GaussianHead):
-    """A Gaussian whose noises move together, through a few factors that all outcomes share.
+    """A Gaussian whose noises are correlated through a few factors that all outcomes share.
 
         y_i = mean_i + std_i · (ε_i + Σ_k l_ik f_k) / √(1 + Σ_k l_ik²),    ε, f ~ N(0, 1)
 
-    The division keeps std_i what it is without factors, the whole noise of outcome i, so that
-    bounds and moments mean the same; loadings l only say how much of it is shared.
+    The division keeps std_i the standard deviation of outcome i's whole noise, so that bounds and
+    moments mean the same with and without factors.
     """
 
     n_factors: int = 1
 
     @property
     def width(self) -> int:
-        """A mean, a log-variance and a loading per factor for each outcome."""
         return (2 + self.n_factors) * self.n_outcomes
 
     @property
     def n_noises(self) -> int:
-        """One per factor, one per outcome."""
         return self.n_factors + self.n_outcomes
 
-    def _joint(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _joint(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, standard deviation of ε alone, and loadings (..., outcome, factor)."""
         count = self.n_outcomes
         gaussian, raw = outputs.split([2 * count, self.n_factors * count], dim=-1)
         mean, log_variance = self._split(gaussian)
         free = raw.unflatten(-1, (count, self.n_factors)) + self._first_loadings().to(outputs)
-        loadings = _MOST_SHARED * torch.tanh(free / _MOST_SHARED)
+        loadings = _MAX_LOADING * torch.tanh(free / _MAX_LOADING)
         whole = 1 + loadings.square().sum(-1)
         return mean, (0.5 * log_variance).exp() * whole.rsqrt(), loadings
 
-    def _first_loadings(self) -> torch.Tensor:
-        """Where training starts: a common level, then slower and faster waves over the outcomes.
-
-        Loadings of 0 are a saddle (their sign means nothing), and factors that start alike stay
-        alike.
-        """
+    def _first_loadings(self) -> Tensor:
+        """Where training starts: cosines of rising frequency; 0 would be a saddle point."""
         place = (torch.arange(self.n_outcomes) + 0.5) / self.n_outcomes
         return 0.5 * torch.cos(math.pi * place[:, None] * torch.arange(self.n_factors))
 
-    def scenarios(
-        self, outputs: torch.Tensor, noise: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The factors are the first columns of the noise: those that are best spread."""
+    def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
+        """The factors are the first columns of the noise, the best spread of a Sobol sequence."""
         mean, std, loadings = self._joint(_repeated(outputs, len(noise)))
         factors, own = noise.split([self.n_factors, self.n_outcomes], dim=-1)
         together = own + (loadings * factors[..., None, :]).sum(-1)
         return torch.addcmul(mean, together, std).transpose(0, 1), None
 
-    def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """That of N(mean, S (I + L Lᵀ) S) with S = diag(std), per outcome.
-
-        By Woodbury's identity only a matrix of the factors' size is factorised.
-        """
+    def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """That of N(mean, S (I + L Lᵀ) S), S = diag(std), per outcome, by Woodbury's identity."""
         mean, std, loadings = self._joint(outputs)
         own = (y - mean) / std
         across = loadings.transpose(-1, -2)
@@ -183,15 +159,14 @@ class FactorHead(GaussianHead):
         log_volume = std.log().sum(-1) + root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return (0.5 * squared + log_volume).mean() / self.n_outcomes + 0.5 * _LOG_2PI
 
-    def moments(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean and variance of each outcome by itself."""
+    def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         return super().moments(outputs[..., : 2 * self.n_outcomes])
 
 
 def gaussian_head(
     n_outcomes: int, n_factors: int, noise_bounds: tuple[float, float] = NOISE_BOUNDS
 ) -> GaussianHead:
-    """Independent noises without factors, or where there is nothing to share them with."""
+    """A head with factors, where there are factors and several outcomes to share them."""
     if n_factors == 0 or n_outcomes == 1:
         return GaussianHead(n_outcomes, noise_bounds)
     return FactorHead(n_outcomes, noise_bounds, n_factors)
@@ -201,52 +176,42 @@ def gaussian_head(
 class MixtureHead(Head):
     """A mixture of Gaussians, its components shared by all outcomes.
 
-    In training scenarios visit the components in turn and carry the components' probabilities as
-    weights, so that gradients reach the probabilities too. For deciding they visit components as
-    often as these are probable: scenarios that hardly count would be wasted, and weights of all
-    sizes make programs hard to solve.
+    In training, scenarios visit the components in turn and carry the components' probabilities as
+    weights, so that gradients reach the probabilities too. For deciding they are drawn from the
+    components by probability and weighted equally, which makes programs easier to solve.
     """
 
     n_components: int
 
     @property
     def width(self) -> int:
-        """A mean and a log-variance per component and outcome, a logit per component."""
         return self.n_components * (2 * self.n_outcomes + 1)
 
     @property
     def n_noises(self) -> int:
-        """One for each outcome, and one that picks the component."""
-        return self.n_outcomes + 1
+        return self.n_outcomes + 1  # the last one picks the component
 
-    def _split(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Means and log-variances (..., component, outcome), log-probabilities (..., component)."""
         count = self.n_components * self.n_outcomes
         mean, raw, logits = outputs.split([count, count, self.n_components], dim=-1)
         shape = (*outputs.shape[:-1], self.n_components, self.n_outcomes)
         # Components that start alike stay alike: they start side by side.
         offsets = torch.linspace(-1, 1, self.n_components).to(outputs)[:, None]
-        return (
-            mean.reshape(shape) + offsets,
-            _bounded(raw.reshape(shape), NOISE_BOUNDS),
-            logits.log_softmax(-1),
-        )
+        log_variance = _bounded(raw.reshape(shape), NOISE_BOUNDS)
+        return mean.reshape(shape) + offsets, log_variance, logits.log_softmax(-1)
 
-    def scenarios(
-        self, outputs: torch.Tensor, noise: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
         """The components in turn, each weighted with its probability."""
-        count = len(noise)
-        mean, log_variance, log_probability = self._split(_repeated(outputs, count))
-        turn = torch.arange(count, device=outputs.device)
+        mean, log_variance, log_probability = self._split(_repeated(outputs, len(noise)))
+        turn = torch.arange(len(noise), device=outputs.device)
         component = turn % self.n_components
         chosen = log_variance[turn, :, component]
         values = mean[turn, :, component] + noise[..., :-1] * (0.5 * chosen).exp()
-        # Where a draw of few scenarios visits fewer than all components, weights still sum to
-        # one after scaling, which `Scenarios` does.
+        # `Scenarios` scales the weights, which matters where not all components are visited.
         return values.transpose(0, 1), log_probability[turn, :, component].exp().transpose(0, 1)
 
-    def equal_scenarios(self, outputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+    def equal_scenarios(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """A component of each draw, picked by the last noise, with its probability."""
         mean, log_variance, log_probability = self._split(_repeated(outputs, len(noise)))
         below = torch.special.ndtr(noise[..., -1:]) > log_probability.exp().cumsum(-1)
@@ -255,7 +220,7 @@ class MixtureHead(Head):
         mean, log_variance = (block.gather(2, component)[:, :, 0] for block in (mean, log_variance))
         return torch.addcmul(mean, noise[..., :-1], (0.5 * log_variance).exp()).transpose(0, 1)
 
-    def negative_log_likelihood(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
         """−log Σ_k π_k Π_i N(y_i; mean_ki, variance_ki), per outcome."""
         mean, log_variance, log_probability = self._split(outputs)
         squared = (y[:, None] - mean).square() * (-log_variance).exp()
@@ -263,8 +228,7 @@ class MixtureHead(Head):
         joint = torch.logsumexp(densities + log_probability, dim=-1)
         return -joint.mean() / self.n_outcomes
 
-    def moments(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Those of the mixture."""
+    def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_variance, log_probability = self._split(outputs)
         probability = log_probability.exp()[..., None]
         centre = (probability * mean).sum(-2)
@@ -272,17 +236,15 @@ class MixtureHead(Head):
         return centre, second - centre.square()
 
 
-def _bounded(raw: torch.Tensor, stds: tuple[float, float]) -> torch.Tensor:
-    """Log-variance between bounds, and what it was where it is far from them."""
+def _bounded(raw: Tensor, stds: tuple[float, float]) -> Tensor:
+    """Log-variance, softly clipped to the bounds."""
     low, high = (2 * math.log(std) for std in stds)
     return high - softplus(high - (softplus(raw - low) + low))
 
 
-def _repeated(outputs: torch.Tensor, count: int) -> torch.Tensor:
-    """Outputs of `count` scenarios: each draw of the weights for some that follow each other.
-
-    Not in turn: every fourth of evenly spread noises may lie in the same quarter of them.
-    """
+def _repeated(outputs: Tensor, count: int) -> Tensor:
+    """Outputs of `count` scenarios: each draw of the weights for a run of consecutive ones."""
     if len(outputs) == count:
         return outputs
+    # Not in turn: every fourth point of a Sobol sequence may lie in the same quarter.
     return outputs[torch.arange(count, device=outputs.device) * len(outputs) // count]

@@ -1,9 +1,7 @@
-"""How a network is trained: one loop, whatever the loss.
+"""How a network is trained: settings, schedules of the learning rate, and one loop for any loss.
 
-A predictor's own `fit` minimises the negative log-likelihood; a combined learner hands in the
-cost of decisions instead. Both are an `Objective`, and the loop does not know which.
-May import: exceptions, display, arguments, its siblings `network`, `progress`, `checkpoint`,
-`identity`, `schedules`.
+The loss is an `Objective`: the negative log-likelihood, or a combined learner's cost of decisions.
+All randomness follows from the seed and the epoch, so that a killed fit resumes to the same bits.
 """
 
 from __future__ import annotations
@@ -12,20 +10,71 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Generator, Tensor
 
 from forewise.display import described
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.networks.checkpoint import Checkpoint, Progress
-from forewise.predictors.networks.identity import CHANGES_NOTHING, marks, settings_of
+from forewise.predictors.networks.checkpoint import (
+    CHANGES_NOTHING,
+    Checkpoint,
+    TrainingState,
+    digest,
+    settings_of,
+)
 from forewise.predictors.networks.network import Network
-from forewise.predictors.networks.progress import TrainingBar
-from forewise.predictors.networks.schedules import CosineSchedule, Schedule
 from forewise.validation.arguments import came_as
+from forewise.validation.parameters import require_choice, require_count, require_positive
+
+History = list[dict[str, float]]  # one record of figures per epoch
+
+
+class Schedule(ABC):
+    """What the learning rate is multiplied with, epoch by epoch."""
+
+    @abstractmethod
+    def factor(self, epoch: int, epochs: int) -> float:
+        """Factor of an epoch, counted from 0; called at its start."""
+
+
+@dataclass(frozen=True)
+class CosineSchedule(Schedule):
+    """Half a cosine from 1 down to `last`, after a linear warm-up over a share of the epochs."""
+
+    last: float = 0.01
+    warm_up: float = 0.03
+
+    def __post_init__(self) -> None:
+        require_nonnegative("last", self.last, below=1)
+        require_nonnegative("warm_up", self.warm_up, below=1)
+
+    def factor(self, epoch: int, epochs: int) -> float:
+        warm = math.ceil(self.warm_up * epochs)
+        if epoch < warm:
+            return (epoch + 1) / (warm + 1)
+        done = (epoch - warm) / max(1, epochs - 1 - warm)
+        return self.last + (1 - self.last) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+
+
+@dataclass(frozen=True)
+class ExponentialSchedule(Schedule):
+    """`rate` to the power of the epoch; the paper's, with 0.99. Suits training with `patience`."""
+
+    rate: float = 0.99
+
+    def __post_init__(self) -> None:
+        if require_positive("rate", self.rate) > 1:
+            raise InvalidInputError(f"rate must be at most 1, but is {self.rate!r}")
+
+    def factor(self, epoch: int, epochs: int) -> float:
+        return self.rate**epoch
 
 
 @dataclass(frozen=True)
@@ -34,35 +83,29 @@ class Training:
 
     Parameters
     ----------
-    epochs : int
-        Passes over the training rows.
-    batch_size : int
     learning_rate : float
         Where the schedule starts.
     schedule : Schedule
         `CosineSchedule()` or `ExponentialSchedule(0.99)`, the paper's.
     weight_decay : float
-        Decoupled decay of the weights (AdamW); 0 is plain Adam.
+        Of AdamW; 0 is plain Adam.
     max_gradient_norm : float
-        Gradients longer than this are shortened to it.
+        Longer gradients are clipped.
     patience : int, optional
-        Stop after so many epochs without a better validation figure. Whatever the value, the
+        Stop after so many epochs without a better validation loss. Whatever the value, the
         weights of the best epoch are kept.
     validation_share : float
-        Share of the rows that is split off to validate on when no validation rows are given; 0
-        keeps the last epoch's weights.
+        Share of the rows split off to validate on when none are given; 0 keeps the last epoch.
     checkpoint : path, optional
-        Folder for the state of an unfinished fit, written after every epoch. A fit that was
-        interrupted or killed goes on from there, to the same bits, when it is called again with
-        the same data, problem and settings; with others it is refused. The folder is emptied at
-        the end.
+        Folder for the state of an unfinished fit, written after every epoch and emptied at the
+        end. A killed fit resumes from it, to the same bits, when it is called again with the same
+        data, problem and settings; with others it is refused.
     progress : bool
-        Show a progress bar, where there is a terminal to show it.
+        Show a progress bar, if there is a terminal.
     on_interrupt : {"raise", "keep_best"}
-        What Ctrl-C does. "raise" ends the program, as everywhere; the checkpoint stays, and the
-        next `fit` goes on from it. "keep_best" ends this training and keeps the best weights so
-        far (the latest, without validation rows): `fit` returns with a warning, and the last
-        record of `history_` has ``"interrupted"``. Not for scripts that save what they fit.
+        What Ctrl-C does. "raise" ends the program; the checkpoint stays. "keep_best" keeps the best
+        weights so far (the latest, without validation rows): `fit` returns with a warning, and the
+        last record of `history_` has ``"interrupted"``. Not for scripts that save what they fit.
     """
 
     epochs: int = 200
@@ -78,66 +121,52 @@ class Training:
     on_interrupt: Literal["raise", "keep_best"] = field(default="raise", metadata=CHANGES_NOTHING)
 
     def __post_init__(self) -> None:
-        for name, low in (("epochs", 1), ("batch_size", 1), ("patience", 1)):
-            value = getattr(self, name)
-            if not (name == "patience" and value is None) and not _whole(value, low):
-                raise InvalidInputError(
-                    f"{name} must be a whole number of at least {low}, but is {value!r}"
-                )
-        for name in ("learning_rate", "max_gradient_norm"):
-            value = getattr(self, name)
-            if not (_number(value) and value > 0):
-                raise InvalidInputError(f"{name} must be positive, but is {value!r}")
-        if not (_number(self.weight_decay) and self.weight_decay >= 0):
-            raise InvalidInputError(
-                f"weight_decay must be at least 0, but is {self.weight_decay!r}"
-            )
-        if not (_number(self.validation_share) and 0 <= self.validation_share < 1):
-            raise InvalidInputError(
-                f"validation_share must be at least 0 and below 1, but is {self.validation_share!r}"
-            )
+        require_count("epochs", self.epochs, at_least=1)
+        require_count("batch_size", self.batch_size, at_least=1)
+        if self.patience is not None:
+            require_count("patience", self.patience, at_least=1)
+        require_positive("learning_rate", self.learning_rate)
+        require_positive("max_gradient_norm", self.max_gradient_norm)
+        require_nonnegative("weight_decay", self.weight_decay)
+        require_nonnegative("validation_share", self.validation_share, below=1)
+        require_choice("on_interrupt", self.on_interrupt, ("raise", "keep_best"))
         if not isinstance(self.schedule, Schedule):
             raise InvalidInputError(
                 "schedule must be a Schedule such as CosineSchedule(), but is "
                 f"{came_as(self.schedule)}"
-            )
-        if self.on_interrupt not in ("raise", "keep_best"):
-            raise InvalidInputError(
-                f'on_interrupt must be "raise" or "keep_best", but is {self.on_interrupt!r}'
             )
 
     def __repr__(self) -> str:
         return described(self)
 
 
+def require_nonnegative(name: str, value: Any, below: float = math.inf) -> None:
+    """Raise unless it is a number of at least 0 and below a limit."""
+    if not isinstance(value, Real) or not 0 <= float(value) < below:
+        limit = "finite" if below == math.inf else f"below {below}"
+        raise InvalidInputError(f"{name} must be at least 0 and {limit}, but is {value!r}")
+
+
 class Objective(ABC):
-    """What training makes smaller.
+    """What training minimises."""
 
-    `title` names it to people. `identity` is all that decides what the objective is, validation
-    rows included, each part under a name for people: a checkpoint of other parts is refused.
-    """
-
-    title: str
+    title: str  # for people
 
     @property
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Called when a training with a checkpoint starts."""
+        """All that decides the objective, by names for people; a checkpoint has their digests."""
 
     @abstractmethod
-    def loss(
-        self, network: Network, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
+    def loss(self, network: Network, rows: Tensor, generator: Generator) -> Tensor:
         """Loss of some training rows, without the divergence; called once per step."""
 
     @abstractmethod
-    def validate(
-        self, network: Network, epoch: int, generator: torch.Generator
-    ) -> dict[str, float]:
-        """Figures of the validation rows; called after each epoch.
+    def validate(self, network: Network, epoch: int, generator: Generator) -> dict[str, float]:
+        """Figures of the validation rows, empty without any; called after each epoch.
 
-        ``"validation"``, and ``"doubt"`` on top where there is some, decide which epoch is kept.
-        Empty where there is nothing to validate on.
+        The epoch with the lowest ``"validation"`` is kept. A ``"penalty"`` is added to it: one
+        standard error where an epoch does not beat the warm start by more than that.
         """
 
 
@@ -150,29 +179,34 @@ class Job:
     n_rows: int
     divergence_weight: float  # of the weights' divergence from the prior, per loss
     seed: int
-    title: str
     identity: dict[str, Any]  # what a checkpoint must have been made with, by a name for people
 
+    def validated(self, epoch: int = 0) -> dict[str, float]:
+        """Figures of the validation rows."""
+        with torch.no_grad():
+            return self.objective.validate(self.network, epoch, validation_generator(self.seed))
 
-def train(job: Job, settings: Training) -> list[dict[str, float]]:
-    """Train the job's network in place; return one record of figures per epoch.
 
-    The network ends with the weights of its best epoch. A loss that is no longer finite ends
-    training early and keeps them, with a warning; so does Ctrl-C, if the settings say so.
-    """
-    network = job.network
-    optimiser = optimiser_of(network, settings)
-    checkpoint = _checkpoint(job, settings)
-    state = (checkpoint.resume(network, optimiser) if checkpoint else None) or Progress.start()
-    with TrainingBar(job.title, settings.epochs, shown=settings.progress) as bar:
+def train(job: Job, settings: Training) -> History:
+    """Train the job's network in place, and leave it with the weights of its best epoch."""
+    network, optimiser = job.network, optimiser_of(job.network, settings)
+    checkpoint, state = None, None
+    if settings.checkpoint is not None:
+        parts = {f"training.{name}": value for name, value in settings_of(settings).items()}
+        parts |= job.identity
+        digests = {name: digest(value, name) for name, value in parts.items()}
+        checkpoint = Checkpoint(settings.checkpoint, digests)
+        state = checkpoint.resume(network, optimiser)
+    state = state or TrainingState()
+    patience = settings.patience or math.inf
+    with _progress_bar(job.objective.title, settings) as show:
         try:
             if state.epoch == 0:
                 # What came from an earlier training is kept unless this one makes it better.
-                state.consider(_validated(job), network)
-            while state.epoch < settings.epochs and not _is_stale(state, settings.patience):
-                record = _epoch(job, settings, optimiser, state.epoch)
-                state.add(record, network)
-                bar.show(state.history)
+                state.consider(job.validated(), network)
+            while state.epoch < settings.epochs and state.epochs_since_best < patience:
+                state.add(_epoch(job, settings, optimiser, state.epoch), network)
+                show(state.history)
                 if checkpoint:
                     checkpoint.save(network, optimiser, state)
         except KeyboardInterrupt:
@@ -202,46 +236,25 @@ def train(job: Job, settings: Training) -> list[dict[str, float]]:
     return state.history
 
 
-def _checkpoint(job: Job, settings: Training) -> Checkpoint | None:
-    if settings.checkpoint is None:
-        return None
-    told = {f"training.{name}": value for name, value in settings_of(settings).items()}
-    return Checkpoint(settings.checkpoint, marks(told | job.identity))
-
-
 def _epoch(
     job: Job, settings: Training, optimiser: torch.optim.Optimizer, epoch: int
 ) -> dict[str, float]:
-    """One pass over the rows in random order. All randomness follows from seed and epoch."""
-    generator = torch.Generator().manual_seed(_mixed(job.seed, epoch + 1))
+    """One pass over the rows in random order."""
+    generator = Generator().manual_seed(_mixed(job.seed, epoch + 1))
     for group in optimiser.param_groups:
         group["lr"] = settings.learning_rate * settings.schedule.factor(epoch, settings.epochs)
     total = 0.0
     for rows in torch.randperm(job.n_rows, generator=generator).split(settings.batch_size):
         total += step(job, settings, optimiser, rows, generator) * len(rows)
-    return {"epoch": float(epoch + 1), "loss": total / job.n_rows, **_validated(job, epoch)}
-
-
-def _validated(job: Job, epoch: int = 0) -> dict[str, float]:
-    """Figures of the validation rows."""
-    with torch.no_grad():
-        return job.objective.validate(job.network, epoch, validation_generator(job.seed))
-
-
-def validation_generator(seed: int) -> torch.Generator:
-    """What validation draws from, after every epoch anew.
-
-    From the same draws: the best epoch is not the one with the luckiest ones.
-    """
-    return torch.Generator().manual_seed(_mixed(seed, 0))
+    return {"epoch": float(epoch + 1), "loss": total / job.n_rows, **job.validated(epoch)}
 
 
 def step(
     job: Job,
     settings: Training,
     optimiser: torch.optim.Optimizer,
-    rows: torch.Tensor,
-    generator: torch.Generator,
+    rows: Tensor,
+    generator: Generator,
 ) -> float:
     """One step down the gradient of some rows' loss; returns the loss before it."""
     optimiser.zero_grad(set_to_none=True)
@@ -259,22 +272,18 @@ def step(
 
 def optimiser_of(network: Network, settings: Training) -> torch.optim.Optimizer:
     """AdamW over the network's few long tensors."""
-    return torch.optim.AdamW(
-        network.parameters(),
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
+    rate, decay = settings.learning_rate, settings.weight_decay
+    return torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=decay, fused=True)
+
+
+def validation_generator(seed: int) -> Generator:
+    """The generator of validation: the same draws after every epoch, so that none is luckier."""
+    return Generator().manual_seed(_mixed(seed, 0))
 
 
 def _mixed(seed: int, epoch: int) -> int:
-    return int(
-        np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1)
-    )
-
-
-def _is_stale(state: Progress, patience: int | None) -> bool:
-    return patience is not None and state.epochs_since_best >= patience
+    state = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))
 
 
 def split_rows(n_rows: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -286,9 +295,26 @@ def split_rows(n_rows: int, share: float, seed: int) -> tuple[np.ndarray, np.nda
     return np.sort(order[n_validation:]), np.sort(order[:n_validation])
 
 
-def _whole(value: Any, low: int) -> bool:
-    return isinstance(value, int | np.integer) and value is not True and int(value) >= low
+@contextmanager
+def _progress_bar(title: str, settings: Training) -> Iterator[Callable[[History], None]]:
+    """A bar on the terminal, and a function that shows the latest figures in it."""
+    if not settings.progress:
+        yield lambda history: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
+    console = Console(stderr=True)
+    texts = ("{task.description}", "{task.completed:.0f}/{task.total:.0f}  {task.fields[figures]}")
+    columns = (texts[0], BarColumn(bar_width=None), texts[1], TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=settings.epochs, figures="")
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and math.isfinite(float(value))
+        def show(history: History) -> None:
+            # A figure that is not taken every epoch stays.
+            latest = {k: v for record in history for k, v in record.items()}
+            names = [name for name in ("loss", "validation", "regret") if name in latest]
+            figures = "  ".join(f"{name} {latest[name]:.4g}" for name in names)
+            bar.update(task, completed=len(history), figures=figures)
+
+        yield show

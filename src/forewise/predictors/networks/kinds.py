@@ -1,0 +1,239 @@
+"""The kinds of network predictors: point, Gaussian, Bayesian, mixture, and ensembles of them.
+
+A kind is a pair of weights and a head. To add one: a dataclass that derives from
+`NetworkPredictor` and says which head and, unless they are fixed, which weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Generator
+
+from forewise.exceptions import InvalidInputError
+from forewise.predictors.networks.base import NetworkPredictor
+from forewise.predictors.networks.contexts import Encoding, OffSupportFallback
+from forewise.predictors.networks.heads import (
+    NOISE_BOUNDS,
+    Head,
+    MixtureHead,
+    PointHead,
+    gaussian_head,
+)
+from forewise.predictors.networks.network import EnsembleWeights, GaussianWeights, Layout, Weights
+from forewise.predictors.networks.training import Training, require_nonnegative
+from forewise.validation.arguments import came_as
+from forewise.validation.parameters import require_bounds, require_count, require_positive
+
+
+@dataclass(eq=False, repr=False)
+class PointPredictor(NetworkPredictor):
+    """A network that predicts one value per outcome: a single scenario, no uncertainty.
+
+    The paper's ANN. Parameters are those of `BayesianPredictor` with the same names.
+
+    When to use: as the baseline "predict, then optimise", where uncertainty cannot matter
+    (`certainty_equivalent` says when), or in a combined learner.
+    """
+
+    hidden_sizes: tuple[int, ...] = (128, 64, 64)
+    extrapolate: bool = True
+    encoding: Encoding | None = None
+    training: Training | None = None
+    random_state: Any = None
+
+    def _head(self, n_outcomes: int) -> Head:
+        return PointHead(n_outcomes)
+
+
+@dataclass(eq=False, repr=False)
+class GaussianPredictor(NetworkPredictor):
+    """A plain network with a mean and a variance per outcome: noise, but no epistemic uncertainty.
+
+    Parameters are those of `BayesianPredictor` with the same names.
+
+    When to use: data are plenty and noise changes with the context.
+    """
+
+    hidden_sizes: tuple[int, ...] = (128, 64, 64)
+    n_factors: int = 0
+    extrapolate: bool = True
+    encoding: Encoding | None = None
+    off_support: OffSupportFallback | None = None
+    training: Training | None = None
+    random_state: Any = None
+
+    def _head(self, n_outcomes: int) -> Head:
+        return gaussian_head(n_outcomes, self.n_factors)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_count("n_factors", self.n_factors, at_least=0)
+
+
+class _BayesianNetworkPredictor(NetworkPredictor):
+    """Mean-field variational inference, whatever the head."""
+
+    @property
+    def n_training_draws(self) -> int:
+        return self.n_scenarios
+
+    def _weights(self, layout: Layout, generator: Generator) -> Weights:
+        return GaussianWeights(layout, self.prior_std, self.initial_std, generator)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_count("n_scenarios", self.n_scenarios, at_least=1)
+        require_nonnegative("kl_weight", self.kl_weight)
+        require_positive("prior_std", self.prior_std)
+        require_positive("initial_std", self.initial_std)
+
+
+@dataclass(eq=False, repr=False)
+class BayesianPredictor(_BayesianNetworkPredictor):
+    """A Bayesian network with a mean and a log-variance head.
+
+        y_j = mean_w(x) + ε_j · exp(½ logvar_w(x)),    w = w_j ~ Q,  ε_j ~ N(0, 1)
+
+    Mean and variance of a scenario come from the same draw of the weights, so that scenarios
+    carry epistemic and aleatoric uncertainty.
+
+    When to use: data are few somewhere, and in combined learning.
+
+    Parameters
+    ----------
+    hidden_sizes : tuple of int
+        Widths of the hidden ReLU layers.
+    n_scenarios : int
+        Draws of the weights in a step of training.
+    kl_weight : float
+        Weight of the divergence from the prior; 1 is the evidence lower bound, less tempers the
+        posterior towards the data.
+    prior_std, initial_std : float
+        Standard deviations of every weight: of its prior, N(0, prior_std²), and where training
+        starts; the paper's is 0.011.
+    noise_bounds : tuple of two floats
+        Smallest and largest standard deviation of the noise, in units of the outcome's own.
+    n_factors : int
+        Factors that all outcomes share, such as a market or the weather, and that correlate their
+        noises; 0 leaves them independent, given the context and the weights.
+    extrapolate : bool
+        False clips each input to the range seen in training, for inputs that drift, as prices do.
+    encoding : Encoding, optional
+        Inputs made of each column, such as `FourierFeatures()`.
+    off_support : OffSupportFallback, optional
+        Past outcomes in place of scenarios, for contexts off the support of the training data.
+    """
+
+    hidden_sizes: tuple[int, ...] = (128, 64, 64)
+    n_scenarios: int = 16
+    kl_weight: float = 0.01
+    prior_std: float = 1.0
+    initial_std: float = 1e-3
+    noise_bounds: tuple[float, float] = NOISE_BOUNDS
+    n_factors: int = 0
+    extrapolate: bool = True
+    encoding: Encoding | None = None
+    off_support: OffSupportFallback | None = None
+    training: Training | None = None
+    random_state: Any = None
+
+    def _head(self, n_outcomes: int) -> Head:
+        return gaussian_head(n_outcomes, self.n_factors, self.noise_bounds)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_count("n_factors", self.n_factors, at_least=0)
+        low, high = require_bounds("noise_bounds", self.noise_bounds)
+        if low == high:
+            raise InvalidInputError(f"noise_bounds must differ, but is {self.noise_bounds!r}")
+
+
+@dataclass(eq=False, repr=False)
+class MixturePredictor(_BayesianNetworkPredictor):
+    """A Bayesian network with a mixture of Gaussians as its head.
+
+        y ~ Σ_k π_k(x, w) N(mean_k(x, w), variance_k(x, w)),    w ~ Q
+
+    Components are shared by all outcomes, so that outcomes can depend on each other through them.
+    Combined training should have at least as many scenarios as components. Parameters are
+    `n_components` and those of `BayesianPredictor` with the same names.
+
+    When to use: the outcome has several modes, or is skewed, as demand often is.
+    """
+
+    n_components: int = 4
+    hidden_sizes: tuple[int, ...] = (128, 64, 64)
+    n_scenarios: int = 16
+    kl_weight: float = 0.01
+    prior_std: float = 1.0
+    initial_std: float = 1e-3
+    extrapolate: bool = True
+    encoding: Encoding | None = None
+    off_support: OffSupportFallback | None = None
+    training: Training | None = None
+    random_state: Any = None
+
+    def _head(self, n_outcomes: int) -> Head:
+        return MixtureHead(n_outcomes, self.n_components)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_count("n_components", self.n_components, at_least=1)
+
+
+def _of_member(name: str) -> Any:
+    return property(lambda self: getattr(self._member, name), doc=f"The members' {name}.")
+
+
+@dataclass(eq=False, repr=False)
+class EnsemblePredictor(NetworkPredictor):
+    """Several networks of one kind; their disagreement is the epistemic uncertainty.
+
+    Of plain members it is a deep ensemble, of Bayesian members a posterior with several modes.
+    Members share the batches, and each member has as many scenarios.
+
+    Parameters
+    ----------
+    member : NetworkPredictor, optional
+        The kind of network and its training; `GaussianPredictor()` by default. Its own random state
+        does not matter.
+    """
+
+    member: NetworkPredictor | None = None
+    n_members: int = 5
+    random_state: Any = None
+
+    hidden_sizes = _of_member("hidden_sizes")
+    extrapolate = _of_member("extrapolate")
+    encoding = _of_member("encoding")
+    off_support = _of_member("off_support")
+    training = _of_member("training")
+    kl_weight = _of_member("kl_weight")
+
+    @property
+    def _member(self) -> NetworkPredictor:
+        return GaussianPredictor() if self.member is None else self.member
+
+    @property
+    def n_training_draws(self) -> int:
+        """As many for each member as it would have alone."""
+        return self.n_members * self._member.n_training_draws
+
+    def _head(self, n_outcomes: int) -> Head:
+        return self._member._head(n_outcomes)
+
+    def _weights(self, layout: Layout, generator: Generator) -> Weights:
+        members = (self._member._weights(layout, generator) for _ in range(self.n_members))
+        return EnsembleWeights(members)
+
+    def _check_parameters(self) -> None:
+        member = self._member
+        if not isinstance(member, NetworkPredictor) or isinstance(member, EnsemblePredictor):
+            raise InvalidInputError(
+                "member must be one network, such as GaussianPredictor() or BayesianPredictor(), "
+                f"but is {came_as(member)}"
+            )
+        require_count("n_members", self.n_members, at_least=1)
+        member._check_parameters()

@@ -1,0 +1,158 @@
+"""Trees as arrays: leaves, weights and forecasts are those of scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+
+import forewise as fw
+from forewise.predictors.sampling import mean_and_std, outcome_order, standardise
+from tests.predictors import tables
+from tests.predictors.tables import moments, order_quantity
+
+
+def table(n_rows=400, n_outcomes=2, seed=0):
+    """A table in which one of the columns has few values."""
+    X, y = tables.table(n_rows, n_outcomes, seed)
+    X[:, 1] = np.round(X[:, 1] / 10)
+    return X, y
+
+
+# --- forests -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def grown():
+    """A forest, its data in the order it keeps them, and scikit-learn's twin of it."""
+    X, y = tables.table(300, n_outcomes=2)
+    X[:, 0] = np.round(X[:, 0])
+    predictor = fw.ForestPredictor(n_trees=30, min_leaf=4, random_state=5).fit(X, y)
+    # The same numbers to the last bit: two splits may be equally good but for rounding.
+    scales, order = mean_and_std(y), outcome_order(y)
+    X, y = X[order], y[order]
+    twin = RandomForestRegressor(30, min_samples_leaf=4, random_state=5)
+    return predictor, X, y, twin.fit(X, standardise(y, *scales))
+
+
+def test_forest_scenarios_are_weighted_by_common_leaves(grown):
+    predictor, X, y, twin = grown
+    # Halfway between, on, and a rounding error off the thresholds: single precision decides.
+    rounded = np.unique(X[:, 0])
+    hard = np.repeat(X[:1], 3 * len(rounded), axis=0)
+    hard[:, 0] = np.concatenate([rounded + 0.5, rounded + 0.5 + 1e-9, rounded + 0.5 + 1e-5])
+    contexts = np.concatenate([X, tables.table(200, seed=1)[0], hard, [[1e30, -1e30, 0.0]]])
+    common = twin.apply(contexts)[:, None] == twin.apply(X)[None]
+    expected = (common / common.sum(axis=1, keepdims=True)).mean(axis=2)
+    drawn = predictor.sample(contexts, 300)
+    assert drawn.values.shape == (len(contexts), 300, 2)
+    n_positive = (expected > 0).sum(axis=1)
+    for row, (values, weights) in enumerate(zip(drawn.values, drawn.weights, strict=True)):
+        count = n_positive[row]
+        np.testing.assert_allclose(weights[:count], expected[row, expected[row] > 0], atol=1e-15)
+        np.testing.assert_array_equal(values[:count], y[expected[row] > 0])
+        assert (weights[count:] == 0).all()
+
+
+def test_forest_uses_the_column_that_matters():
+    """Demand depends on the first of ten columns alone; spread within a level is kept."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((600, 10))
+    y = np.where(X[:, 0] > 0, 100.0, 20.0) + random.uniform(-5, 5, 600)
+    predictor = fw.ForestPredictor(n_trees=50, min_leaf=20).fit(X, y)
+    contexts = random.standard_normal((50, 10))
+    contexts[:, 0] = np.where(np.arange(50) < 25, 0.5, -0.5)
+    mean, variance = moments(predictor.sample(contexts, 600))
+    np.testing.assert_allclose(mean[:25], 100, atol=1.5)
+    np.testing.assert_allclose(mean[25:], 20, atol=1.5)
+    np.testing.assert_allclose(variance, 100 / 12, rtol=0.4)
+
+
+# --- boosting ----------------------------------------------------------------------------------
+
+
+def test_forecasts_are_those_of_scikit_learn():
+    X, y = table()
+    contexts = np.concatenate([table(100, seed=1)[0], [[1e30, -1e30, 0.0]]])
+    predictor = fw.BoostingPredictor(n_trees=30, learning_rate=0.2, max_leaves=8).fit(X, y)
+    for outcome in range(2):
+        mean, std = y[:, outcome].mean(), y[:, outcome].std()
+        twin = HistGradientBoostingRegressor(
+            max_iter=30, learning_rate=0.2, max_leaf_nodes=8, early_stopping=False
+        ).fit(X, (y[:, outcome] - mean) / std)
+        np.testing.assert_allclose(
+            predictor.predict(contexts)[:, outcome], mean + std * twin.predict(contexts)
+        )
+    scenarios = predictor.sample(contexts, 64)
+    assert scenarios.values.shape == (101, 1, 2)
+    np.testing.assert_array_equal(scenarios.values[:, 0], predictor.predict(contexts))
+
+
+def test_quantiles_cover_what_they_promise():
+    """Noise grows with the first column, which a forecast with one set of errors cannot tell."""
+    random = np.random.default_rng(0)
+    X = random.uniform(0, 1, (6000, 2))
+    y = 10 + X[:, 0] * (4 + random.standard_normal(6000)) * 5
+    levels = (0.1, 0.25, 0.5, 0.75, 0.9)
+    predictor = fw.QuantileBoostingPredictor(levels, n_trees=60, min_leaf=50).fit(
+        X[:4000], y[:4000]
+    )
+    scenarios = predictor.sample(X[4000:], 64)
+    np.testing.assert_allclose(scenarios.weights[0], [0.175, 0.2, 0.25, 0.2, 0.175])
+    assert (scenarios.values[:, :, 0].diff(dim=1) >= 0).all(), "quantiles are in order"
+    for k, level in enumerate(levels):
+        decision = order_quantity(scenarios, level)[:, 0]
+        np.testing.assert_allclose(decision, scenarios.values[:, k, 0], rtol=1e-12)
+        for part in (X[4000:, 0] < 0.5, X[4000:, 0] >= 0.5):
+            assert (y[4000:] <= decision)[part].mean() == pytest.approx(level, abs=0.05)
+
+
+def test_default_levels_have_the_usual_service_levels():
+    predictor = fw.QuantileBoostingPredictor(n_trees=5).fit(*table(n_outcomes=1))
+    scenarios = predictor.sample(table(5, seed=1)[0], 64)
+    for level in (0.1, 0.25, 0.5, 0.75, 0.9):
+        found = scenarios.values[:, predictor.levels.index(level), 0]
+        np.testing.assert_allclose(order_quantity(scenarios, level)[:, 0], found)
+
+
+def test_fewer_scenarios_than_levels_are_picked():
+    predictor = fw.QuantileBoostingPredictor(n_trees=3).fit(*table())
+    contexts = table(5, seed=1)[0]
+    whole = predictor.sample(contexts, 7).values.numpy()
+    few = predictor.sample(contexts, 3, random_state=0)
+    assert few.values.shape == (5, 3, 2)
+    assert np.isin(few.values.numpy(), whole).all()
+    assert predictor.sample(contexts, 1000).n_scenarios == 7
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 20])
+@pytest.mark.parametrize("kind", [fw.BoostingPredictor, fw.QuantileBoostingPredictor])
+def test_few_rows_are_forecast_by_what_little_there_is(kind, n_rows):
+    X, y = table(n_rows)
+    drawn = kind(n_trees=20, min_leaf=5).fit(X, y).sample(table(5, seed=1)[0], 8).values
+    assert y.min() - 100 <= drawn.min()
+    assert drawn.max() <= y.max() + 100
+
+
+def test_residuals_are_those_of_stretches_of_time():
+    """Each fold is forecast from the rows before and after it, never from its own."""
+    X, y = table(100, n_outcomes=1)
+    regressor = fw.BoostingPredictor(n_trees=10, min_leaf=5)
+    found = fw.ResidualPredictor(regressor, n_folds=4, shuffle=False).fit(X, y).residuals_
+    errors = []
+    for first in range(0, 100, 25):
+        fold = np.zeros(100, dtype=bool)
+        fold[first : first + 25] = True
+        errors += [y[fold] - clone(regressor).fit(X[~fold], y[~fold]).predict(X[fold])]
+    np.testing.assert_allclose(np.sort(np.concatenate(errors), axis=0), found)
+
+
+def test_trees_that_are_stored_otherwise_are_noticed(monkeypatch):
+    """The arrays come from private parts of scikit-learn: a change there must not go unseen."""
+    original = HistGradientBoostingRegressor.predict
+    monkeypatch.setattr(
+        HistGradientBoostingRegressor, "predict", lambda self, X: original(self, X) + 1e-6
+    )
+    with pytest.raises(fw.exceptions.ForewiseError, match="scikit-learn stores boosted trees"):
+        fw.BoostingPredictor(n_trees=2).fit(*table())
