@@ -1,32 +1,35 @@
-"""From what a user passed to a checked tensor: every message names the argument.
+"""From what a user passed to a checked tensor.
 
-Problems, scenarios and programs all take numbers as Python scalars, lists, NumPy arrays, pandas
-objects or torch tensors. They come through here once, at the border, so that no layer below has to
-ask again. What has no plain numbers (masked, sparse, dates, text) is refused, and never read as
-something else. May import: exceptions.
+Numbers come as Python scalars, lists, NumPy arrays, pandas objects or torch tensors. What has no
+plain numbers (masked, sparse, dates, text) is refused, and never read as something else.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import scipy.sparse as sp
 import torch
-from sklearn.utils import check_random_state
 
 from forewise.exceptions import InputTypeError, InvalidInputError
+from forewise.validation.frames import (
+    is_column,
+    is_frame,
+    is_missing,
+    is_real,
+    require_number_columns,
+)
+from forewise.validation.frames import row_labels as row_labels
+from forewise.validation.parameters import as_random_state as as_random_state
+from forewise.validation.parameters import came_as as came_as
+from forewise.validation.parameters import require_instance as require_instance
 
 #: All solving is done in this precision, whatever precision the scenarios have.
 WORKING_DTYPE = torch.float64
 
-_SHOWN = 5  # columns that an error message lists
-_LARGEST_SEED = 2**32 - 1
 _TO_NUMBERS = "convert it with pandas.to_numeric (after .str.replace(',', '.') for decimal commas)"
-_PANDAS = (pd.DataFrame, pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
 
 
 def as_tensor(name: str, value: Any) -> torch.Tensor:
@@ -48,9 +51,13 @@ def as_plain(name: str, value: Any) -> np.ndarray | torch.Tensor:
     """
     if isinstance(value, torch.Tensor):
         return _dense(name, value)
-    if isinstance(value, _PANDAS):
-        return _of_pandas(name, value)
-    if sp.issparse(value):
+    if is_frame(value):
+        require_number_columns(name, value, f"drop it, or {_TO_NUMBERS}")
+        return value.to_numpy(dtype=np.float64, na_value=np.nan)
+    if is_column(value):
+        return _from_column(name, value)
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(value):
         raise InputTypeError(
             f"{name} must be dense, but is a sparse {type(value).__name__}: pass {name}.toarray()"
         )
@@ -117,41 +124,16 @@ def _unmasked(name: str, array: np.ndarray) -> np.ndarray:
     return np.asarray(array.data)
 
 
-def _of_pandas(name: str, value: Any) -> np.ndarray:
-    if isinstance(value, pd.DataFrame):
-        require_number_columns(name, value, f"drop it, or {_TO_NUMBERS}")
-        return value.to_numpy(dtype=np.float64, na_value=np.nan)
-    kind = value.dtype
-    if _is_number(kind):
-        array = value.array if isinstance(value, pd.Series | pd.Index) else value
+def _from_column(name: str, column: Any) -> np.ndarray:
+    if is_real(column.dtype):
+        array = getattr(column, "array", column)  # a series and an index hold one
         return array.to_numpy(dtype=np.float64, na_value=np.nan)
-    if isinstance(kind, pd.CategoricalDtype):
+    if str(column.dtype) == "category":
         raise InputTypeError(
             f"{name} must be numbers, but is a category: use its values, {name}.astype(float), or "
             "encode it (pandas.get_dummies)"
         )
-    return _real(name, value.to_numpy(), value)
-
-
-def require_number_columns(name: str, frame: pd.DataFrame, advice: str) -> None:
-    """Raise with the columns of a data frame that are not real numbers, and what to do."""
-    strange = [
-        f"{column!r} ({kind})" for column, kind in frame.dtypes.items() if not _is_number(kind)
-    ]
-    if strange:
-        more = f" and {len(strange) - _SHOWN} more" if len(strange) > _SHOWN else ""
-        prefix = "Complex data not supported: " if "(complex" in "".join(strange) else ""
-        raise InvalidInputError(
-            f"{prefix}{name} must have numbers in every column, but has "
-            f"{', '.join(strange[:_SHOWN])}{more}: {advice}"
-        )
-
-
-def _is_number(kind: Any) -> bool:
-    types = pd.api.types
-    number = types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)
-    category = isinstance(kind, pd.CategoricalDtype)
-    return number and not category and not types.is_complex_dtype(kind)
+    return _real(name, column.to_numpy(), column)
 
 
 def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
@@ -167,12 +149,9 @@ def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
                 f"numbers, as ({name} - start) / numpy.timedelta64(1, 'D') for days"
             )
         case "U" | "S" | "T":
-            told = (
-                f"has text: {_TO_NUMBERS}"
-                if array.ndim
-                else f"is the text {value!r}: drop the quotes"
-            )
-            raise InvalidInputError(f"{name} must be numbers, but {told}")
+            scalar = f"is the text {value!r}: drop the quotes"
+            found = f"has text: {_TO_NUMBERS}" if array.ndim else scalar
+            raise InvalidInputError(f"{name} must be numbers, but {found}")
         case "V":
             fields = ", ".join(array.dtype.names or ()) or "no names"
             raise InputTypeError(
@@ -180,10 +159,10 @@ def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
                 "put its columns side by side, with numpy.lib.recfunctions."
                 "structured_to_unstructured"
             )
-    return _of_objects(name, array, value)
+    return _from_objects(name, array, value)
 
 
-def _of_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
+def _from_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
     """Numbers in an array of Python objects, one by one."""
     numbers = np.empty(array.shape)
     for place, item in enumerate(array.flat):
@@ -191,7 +170,7 @@ def _of_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
             _unmasked(name, item)
         if array.ndim == 0 and item is None:
             raise InputTypeError(f"{name} must be numbers, but is None")
-        if item is None or item is pd.NA or item is pd.NaT:
+        if is_missing(item):
             raise InvalidInputError(
                 f"{name} must be numbers, but has {item} where a number is missing: fill it, or "
                 "drop its row"
@@ -221,40 +200,6 @@ def _complex(name: str, kind: Any) -> InvalidInputError:
     )
 
 
-def require_instance(name: str, value: Any, kind: type, example: str) -> None:
-    """Raise unless `value` is an object of a class; `example` is how one is made."""
-    if isinstance(value, kind):
-        return
-    raise InputTypeError(
-        f"{name} must be a forewise.{kind.__name__} such as {example}, but is {came_as(value)}"
-    )
-
-
-def came_as(value: Any) -> str:
-    """What `value` is, for messages: "a str", or a class where an object of it is wanted."""
-    if isinstance(value, type):
-        return f"the class {value.__name__} itself: make an object, {value.__name__}(...)"
-    return f"a {type(value).__name__}"
-
-
-def as_random_state(value: Any) -> np.random.RandomState:
-    """The random numbers of `random_state`: a seed, a RandomState, or None for new ones."""
-    if value is None or isinstance(value, np.random.RandomState):
-        return check_random_state(value)
-    seed = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-    if seed and 0 <= value <= _LARGEST_SEED:
-        return np.random.RandomState(int(value))
-    advice = ""
-    if isinstance(value, np.random.Generator):
-        advice = ": draw a seed from it, int(generator.integers(2**31))"
-    elif isinstance(value, torch.Generator):
-        advice = ": pass its seed, generator.initial_seed() % 2**32"
-    raise InvalidInputError(
-        "random_state must be a whole number between 0 and 2**32 − 1, a numpy.random.RandomState "
-        f"or None, but is {value!r}{advice}"
-    )
-
-
 def as_table(name: str, value: Any) -> torch.Tensor:
     """Turn a table into a tensor ``(n_rows, n_columns)``; a vector is one column, never one row."""
     tensor = as_tensor(name, value)
@@ -266,11 +211,6 @@ def as_table(name: str, value: Any) -> torch.Tensor:
             f"(n_contexts,), but has shape {tuple(tensor.shape)}"
         )
     return tensor
-
-
-def row_labels(value: Any) -> list[Any] | None:
-    """What messages call the rows of a table: pandas' labels; None where they have numbers."""
-    return list(value.index) if isinstance(value, pd.DataFrame | pd.Series) else None
 
 
 def as_finite(name: str, value: Any) -> torch.Tensor:
