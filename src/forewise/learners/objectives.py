@@ -111,11 +111,14 @@ class DecisionCost(Objective):
             "the problem or what is given": (self.training.problem, val and val.problem),
         }
 
+    @torch.no_grad()
     def from_warm_start(self, seed: int) -> Self:
         """The same objective, with the one-standard-error rule against the present weights."""
-        if self.validation is None:
+        val = self.validation
+        if val is None:
             return self
-        return replace(self, start_costs=self._validation_costs(validation_generator(seed)))
+        solution = self.decide(val.problem, val.rows.x_scaled, validation_generator(seed))
+        return replace(self, start_costs=val.costs(solution))
 
     def loss(
         self, network: Network, rows: torch.Tensor, generator: torch.Generator
@@ -125,27 +128,22 @@ class DecisionCost(Objective):
         solution = self.decide(problem, self.training.rows.x_scaled[rows], generator)
         return self.training.decided_costs(solution, rows).mean() / self.scale
 
+    @torch.no_grad()
     def validate(
         self, network: Network, epoch: int, generator: torch.Generator
     ) -> dict[str, float]:
         """Mean cost of the validation rows' decisions, and their regret in the user's units."""
-        if self.validation is None:
+        val = self.validation
+        if val is None:
             return {}
-        costs = self._validation_costs(generator)
+        costs = val.costs(self.decide(val.problem, val.rows.x_scaled, generator))
         cost = costs.nanmean().item()
-        regret = cost - self.validation.informed_cost
-        figures = {"validation": cost / self.scale, "regret": regret}
+        figures = {"validation": cost / self.scale, "regret": cost - val.informed_cost}
         if self.start_costs is None:
             return figures
         error = _standard_error(costs - self.start_costs)
         better = cost + error < self.start_costs.nanmean().item()
         return figures | {"doubt": 0.0 if better else error / self.scale}
-
-    @torch.no_grad()
-    def _validation_costs(self, generator: torch.Generator) -> torch.Tensor:
-        assert self.validation is not None
-        x = self.validation.rows.x_scaled
-        return self.validation.costs(self.decide(self.validation.problem, x, generator))
 
 
 def context_free_regret(problem: Problem, y: np.ndarray, solver: Solver | None) -> float:

@@ -62,17 +62,18 @@ def from_version_1(tree: Any) -> Any:
     Only the names of classes, of arguments and of fitted attributes change: keys of a user's
     own dicts, which are `items`, stay as they are.
     """
-    if isinstance(tree, list):
-        return [from_version_1(item) for item in tree]
     if not isinstance(tree, dict):
         return tree
-    moved = {key: from_version_1(item) for key, item in tree.items()}
     name = tree.get("class")
-    if not isinstance(name, str):
-        return moved
-    moved["class"] = _RENAMED_CLASSES.get(name, name)
-    arguments = _RENAMED_ARGUMENTS[""] | _RENAMED_ARGUMENTS.get(name, {})
-    for part, names in (("settings", arguments), ("fitted", _RENAMED_FITTED)):
-        if isinstance(moved.get(part), dict):
-            moved[part] = {names.get(key, key): item for key, item in moved[part].items()}
-    return moved
+    arguments = _RENAMED_ARGUMENTS[""] | _RENAMED_ARGUMENTS.get(str(name), {})
+    renamed = {"settings": arguments, "fitted": _RENAMED_FITTED, "items": {}}
+    moved: dict[str, Any] = {}
+    for part, held in tree.items():
+        if isinstance(held, list):
+            moved[part] = [from_version_1(item) for item in held]
+        elif isinstance(held, dict) and part in renamed:
+            names = renamed[part]
+            moved[part] = {names.get(key, key): from_version_1(v) for key, v in held.items()}
+        else:
+            moved[part] = from_version_1(held)
+    return moved | {"class": _RENAMED_CLASSES.get(str(name), name)}
