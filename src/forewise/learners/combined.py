@@ -95,17 +95,11 @@ class CombinedLearner(Learner):
         problems: TrainingProblems | None = None,
     ) -> ScenarioCost:
         """The cost of the decisions that a prepared predictor's scenarios lead to."""
+        own = ("solver", "n_scenarios", "n_scenarios_deciding", "pretraining")
         return ScenarioCost.from_rows(
-            predictor,
-            problems or TrainingProblems(self.problem),
-            rows,
-            validation,
-            self.solver,
-            solver=self.solver,
-            n_scenarios=self.n_scenarios,
-            n_scenarios_deciding=self.n_scenarios_deciding,
-            pretraining=self.pretraining,
-        )
+            predictor, problems or TrainingProblems(self.problem), rows, validation, self.solver,
+            **{name: getattr(self, name) for name in own},
+        )  # fmt: skip
 
     def _check_checkpoints(self, training: Training) -> None:
         pretraining = self.pretraining or Training()

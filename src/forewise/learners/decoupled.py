@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,9 +14,9 @@ from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.objectives import CostEvaluator
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors.base import Predictor
-from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.base import Likelihood, NetworkPredictor, Rows
 from forewise.predictors.networks.network import Network
-from forewise.predictors.networks.training import Objective, Training
+from forewise.predictors.networks.training import Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import Solver
@@ -90,15 +91,17 @@ class DecoupledLearner(Learner):
         if isinstance(predictor, NetworkPredictor):
             rows, validation = predictor.prepare(X, y, X_val, y_val)
             training = predictor.training or Training()
-            objective: Objective = replace(
-                predictor.likelihood(rows, validation), title="decoupled"
-            )
+            objective = replace(predictor.likelihood(rows, validation), title="decoupled")
             if self.monitor is not None and validation is not None:
-                problem = problems.for_validation(validation)
-                objective = Monitored(
-                    objective, self.monitor, predictor, validation, problem, self.solver,
-                    training.epochs,
-                )  # fmt: skip
+                objective = MonitoredLikelihood(
+                    **vars(objective),
+                    monitor=self.monitor,
+                    predictor=predictor,
+                    rows=validation,
+                    problem=problems.for_validation(validation),
+                    solver=self.solver,
+                    epochs=training.epochs,
+                )
             predictor.train(objective, rows, training)
         else:
             predictor.fit(X, y)
@@ -106,64 +109,49 @@ class DecoupledLearner(Learner):
         return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
 
 
-@dataclass
-class Monitored(Objective):
-    """Another objective, with the regret among its validation figures."""
+@dataclass(frozen=True, kw_only=True)
+class MonitoredLikelihood(Likelihood):
+    """The likelihood, with the regret among the validation figures of some epochs."""
 
-    inner: Objective
     monitor: RegretMonitor
     predictor: NetworkPredictor
-    validation: Rows
-    problem: Problem  # of the validation rows
+    rows: Rows  # to validate on
+    problem: Problem  # of these rows
     solver: Solver | None
     epochs: int
-    _evaluator: CostEvaluator | None = field(default=None, init=False)
-    _warned: bool = field(default=False, init=False)
+    failures: list[str] = field(default_factory=list)
 
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        """The other's."""
-        return self.inner.title
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The other's: monitoring changes nothing."""
-        return self.inner.identity
-
-    def loss(
-        self, network: Network, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        """The other's."""
-        return self.inner.loss(network, rows, generator)
+    @cached_property
+    def evaluator(self) -> CostEvaluator:
+        """Of the validation rows; made when the regret is first wanted."""
+        return CostEvaluator.from_rows(self.problem, self.rows, self.solver)
 
     def validate(
         self, network: Network, epoch: int, generator: torch.Generator
     ) -> dict[str, float]:
-        """The other's, and the regret."""
-        figures = self.inner.validate(network, epoch, generator)
+        """The validation loss, and at some epochs the regret."""
+        figures = super().validate(network, epoch, generator)
         every = max(1, self.epochs // self.monitor.n_looks)
         if epoch % every and epoch != self.epochs - 1:
             return figures
         return figures | {"regret": self._regret(generator)}
 
     def _regret(self, generator: torch.Generator) -> float:
-        x, count = self.validation.x_scaled, self.monitor.n_scenarios
+        x, count = self.rows.x_scaled, self.monitor.n_scenarios
         reason = "no decision has a cost"
         try:
-            if self._evaluator is None:
-                rows = self.validation
-                self._evaluator = CostEvaluator.from_rows(self.problem, rows, self.solver)
+            informed_cost = self.evaluator.informed_cost
             scenarios = self.predictor.scenarios_with_gradients(x, count, generator)
             solution = solve(self.problem, scenarios, self.solver, on_failure="return")
-            cost = self._evaluator.decided_costs(solution).mean().item()
-            regret = cost - self._evaluator.informed_cost
+            regret = self.evaluator.decided_costs(solution).mean().item() - informed_cost
         except Exception as error:  # whatever a solver raises: hours of training depend on it
             regret, reason = math.nan, str(error)
-        if not math.isfinite(regret) and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"the RegretMonitor cannot compute the regret, which is NaN in history_: {reason}; "
-                "training goes on without it",
-                stacklevel=2,
-            )
+        if not math.isfinite(regret):
+            if not self.failures:
+                warnings.warn(
+                    f"the RegretMonitor cannot compute the regret, which is NaN in history_: "
+                    f"{reason}; training goes on without it",
+                    stacklevel=2,
+                )
+            self.failures.append(reason)
         return regret

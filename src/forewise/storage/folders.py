@@ -29,10 +29,8 @@ _ARRAYS_FILE = re.compile(r"arrays-[0-9a-f]{16}\.safetensors")
 _REMOVABLE = re.compile(rf"{_ARRAYS_FILE.pattern}|\.forewise-[0-9a-f]{{16}}\.tmp")
 _OUR_HEADER = re.compile(rb'\s*\{\s*"format"\s*:\s*"forewise"')
 _ARRAYS_FIELDS = {"file": str, "bytes": int, "sha256": str}
-_FIELDS = {"format": str, "layout": int, "kind": str, "version": int, "sha256": str} | {
-    "arrays": dict,
-    "content": dict,
-}
+_FIELDS = {"format": str, "layout": int, "kind": str, "version": int, "sha256": str}
+_FIELDS |= {"arrays": dict, "content": dict}
 _MAX_HEADER_BYTES = 16 * 2**20  # parsed, that can be some 400 MB
 _LEFTOVER_SECONDS = 3600.0
 _READ_ATTEMPTS = 10
@@ -138,7 +136,7 @@ def _read_header(folder: Path, kind: str, versions: Collection[int]) -> dict[str
         missing = f"it has no {_HEADER}" if folder.is_dir() else "there is no such folder"
         raise StorageError(f"nothing is stored in {str(folder)!r}: {missing}") from error
     try:
-        header = json.loads(text.decode(), object_pairs_hook=_unique_keys)
+        header = json.loads(text.decode())
         if not isinstance(header, dict) or header.get("format") != "forewise":
             reject(folder, f"{_HEADER} is not one of forewise's")
         if header.get("layout") != _LAYOUT:
@@ -162,23 +160,12 @@ def _read_header(folder: Path, kind: str, versions: Collection[int]) -> dict[str
         raise StorageError(f"{str(folder)!r} must hold a {kind}, but holds a {header['kind']:.50}")
     found, known = header["version"], sorted(versions)
     if found not in known:
-        age = (
-            "a newer version of forewise; upgrade it"
-            if found > known[-1]
-            else ("an older version of forewise; read it there, or make it again")
-        )
+        age = "a newer" if found > known[-1] else "an older"
         raise StorageError(
             f"{str(folder)!r} has version {found} of the {kind} format, and this forewise reads "
-            f"{', '.join(map(str, known))}: it was made by {age}"
+            f"{', '.join(map(str, known))}: it was made by {age} one; upgrade, or make it again"
         )
     return header
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) != len(pairs):
-        raise ValueError("a key stands twice")
-    return entries
 
 
 def _read_arrays(folder: Path, description: dict[str, Any]) -> dict[str, np.ndarray]:

@@ -79,13 +79,12 @@ def as_plain(name: str, value: Any) -> np.ndarray | torch.Tensor:
 
 
 def _dense(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.layout is not torch.strided or tensor.is_nested:
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
         raise InputTypeError(
-            f"{name} must be a dense tensor, but has layout {tensor.layout}: pass "
-            f"{name}.to_dense(), or {name}.to_padded_tensor(...) if it is nested"
+            f"{name} must be a dense tensor, but has layout {tensor.layout} and dtype "
+            f"{tensor.dtype}: pass {name}.to_dense(), {name}.to_padded_tensor(...) if it is nested "
+            f"or {name}.dequantize() if it is quantized"
         )
-    if tensor.is_quantized:
-        raise InputTypeError(f"{name} must not be quantized: pass {name}.dequantize()")
     if tensor.is_complex():
         raise _complex(name, tensor.dtype)
     return tensor
@@ -141,6 +140,8 @@ def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
     match array.dtype.kind:
         case "b" | "i" | "u" | "f":
             return array
+        case "O":
+            return _from_objects(name, array, value)
         case "c":
             raise _complex(name, array.dtype)
         case "M" | "m":
@@ -148,18 +149,14 @@ def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
                 f"{name} must be numbers, but are dates or times ({array.dtype}): turn them into "
                 f"numbers, as ({name} - start) / numpy.timedelta64(1, 'D') for days"
             )
-        case "U" | "S" | "T":
-            scalar = f"is the text {value!r}: drop the quotes"
-            found = f"has text: {_TO_NUMBERS}" if array.ndim else scalar
-            raise InvalidInputError(f"{name} must be numbers, but {found}")
         case "V":
-            fields = ", ".join(array.dtype.names or ()) or "no names"
             raise InputTypeError(
-                f"{name} must be a plain array, but is a structured one with fields ({fields}): "
-                "put its columns side by side, with numpy.lib.recfunctions."
-                "structured_to_unstructured"
+                f"{name} must be a plain array, but is a structured one ({array.dtype}): put its "
+                "columns side by side, with numpy.lib.recfunctions.structured_to_unstructured"
             )
-    return _from_objects(name, array, value)
+    scalar = f"is the text {value!r}: drop the quotes"
+    found = f"has text: {_TO_NUMBERS}" if array.ndim else scalar
+    raise InvalidInputError(f"{name} must be numbers, but {found}")
 
 
 def _from_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
@@ -168,28 +165,26 @@ def _from_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
     for place, item in enumerate(array.flat):
         if isinstance(item, np.ma.MaskedArray):
             _unmasked(name, item)
-        if array.ndim == 0 and item is None:
-            raise InputTypeError(f"{name} must be numbers, but is None")
         if is_missing(item):
-            raise InvalidInputError(
-                f"{name} must be numbers, but has {item} where a number is missing: fill it, or "
-                "drop its row"
-            )
-        if isinstance(item, str | bytes):
-            raise InvalidInputError(
-                f"{name} must be numbers, but has the text {item!r}: {_TO_NUMBERS}"
-            )
-        if isinstance(item, np.datetime64 | np.timedelta64):
-            raise InputTypeError(f"{name} must be numbers, but has the date or time {item!r}")
-        if isinstance(item, complex | np.complexfloating):
+            kind, advice = InvalidInputError, "fill it, or drop its row"
+        elif isinstance(item, str | bytes):
+            kind, advice = InvalidInputError, _TO_NUMBERS
+        elif isinstance(item, complex | np.complexfloating):
             raise _complex(name, type(item).__name__)
-        try:
-            numbers.flat[place] = float(item)
-        except (TypeError, ValueError) as error:
-            raise InputTypeError(
-                f"{name} must be numbers (a scalar, a list, an array or a tensor), but came as "
-                f"{type(value).__name__}: {error}"
-            ) from error
+        else:
+            try:
+                if isinstance(item, np.datetime64 | np.timedelta64):
+                    raise TypeError("a date or time is no number")
+                numbers.flat[place] = float(item)
+                continue
+            except (TypeError, ValueError) as error:
+                kind, advice = InputTypeError, str(error)
+        if array.ndim == 0:
+            kind = InputTypeError
+        raise kind(
+            f"{name} must be numbers (a scalar, a list, an array or a tensor), but is or has "
+            f"{item!r:.60} in a {type(value).__name__}: {advice}"
+        )
     return numbers
 
 
