@@ -49,7 +49,13 @@ class CostEvaluator:
             outcome, problem = outcome[rows], problem.for_contexts(rows)
         decided = solution.optimal
         if not bool(decided.all()):
-            _require_most(solution)
+            failed = [status for status in solution.status if status is not Status.OPTIMAL]
+            if len(failed) > _TOLERATED * len(decided):
+                raise SolveError(
+                    f"{len(failed)} of the {len(decided)} programs of a training batch have no "
+                    f"optimal decision (the first is {failed[0]}: {failed[0].advice})",
+                    solution,
+                )
             chosen, outcome = chosen[decided], outcome[decided]
             problem = problem.for_contexts(decided.nonzero().squeeze(-1))
         return problem.training_cost(chosen, outcome)
@@ -181,13 +187,3 @@ def _standard_error(values: torch.Tensor) -> float:
 def _spread(n_rows: int, at_most: int) -> torch.Tensor:
     """Some rows, evenly spread."""
     return torch.linspace(0, n_rows - 1, min(n_rows, at_most)).long()
-
-
-def _require_most(solution: Solution) -> None:
-    failed = [status for status in solution.status if status is not Status.OPTIMAL]
-    if len(failed) > _TOLERATED * len(solution.status):
-        raise SolveError(
-            f"{len(failed)} of the {len(solution.status)} programs of a training batch have no "
-            f"optimal decision (the first is {failed[0]}: {failed[0].advice})",
-            solution,
-        )

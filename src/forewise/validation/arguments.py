@@ -42,13 +42,7 @@ def as_tensor(name: str, value: Any) -> torch.Tensor:
 
 
 def as_plain(name: str, value: Any) -> np.ndarray | torch.Tensor:
-    """Turn `value` into a dense array or tensor of real numbers, NaN where pandas has none.
-
-    Raises
-    ------
-    InvalidInputError
-        If it has masked entries, or is sparse, complex, text, dates or no array at all.
-    """
+    """Turn `value` into a dense array or tensor of real numbers, NaN where pandas has none."""
     if isinstance(value, torch.Tensor):
         return _dense(name, value)
     if is_frame(value):
@@ -165,26 +159,19 @@ def _from_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
     for place, item in enumerate(array.flat):
         if isinstance(item, np.ma.MaskedArray):
             _unmasked(name, item)
-        if is_missing(item):
-            kind, advice = InvalidInputError, "fill it, or drop its row"
-        elif isinstance(item, str | bytes):
-            kind, advice = InvalidInputError, _TO_NUMBERS
-        elif isinstance(item, complex | np.complexfloating):
+        if isinstance(item, complex | np.complexfloating):
             raise _complex(name, type(item).__name__)
-        else:
-            try:
-                if isinstance(item, np.datetime64 | np.timedelta64):
-                    raise TypeError("a date or time is no number")
-                numbers.flat[place] = float(item)
-                continue
-            except (TypeError, ValueError) as error:
-                kind, advice = InputTypeError, str(error)
-        if array.ndim == 0:
-            kind = InputTypeError
-        raise kind(
-            f"{name} must be numbers (a scalar, a list, an array or a tensor), but is or has "
-            f"{item!r:.60} in a {type(value).__name__}: {advice}"
-        )
+        found = f"{name} must be numbers, but has {str(item)[:60]!r} in a {type(value).__name__}"
+        if is_missing(item) and array.ndim:
+            raise InvalidInputError(f"{found}, where a number is missing: fill it, or drop its row")
+        if isinstance(item, str | bytes):
+            raise InvalidInputError(f"{found}: {_TO_NUMBERS}")
+        if isinstance(item, np.datetime64 | np.timedelta64):
+            raise InputTypeError(f"{found}, a date or time")
+        try:
+            numbers.flat[place] = float(item)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"{found}: {error}") from error
     return numbers
 
 
@@ -256,27 +243,28 @@ def as_quadratic(name: str, value: Any, length: int) -> torch.Tensor:
     """
     tensor = as_finite(name, value)
     if tensor.ndim < 2:
-        diagonal = as_vector(name, tensor, length)
-        if (diagonal < 0).any():
+        tensor = as_vector(name, tensor, length)
+        if (tensor < 0).any():
             raise InvalidInputError(
                 f"{name} must be positive semidefinite, but its diagonal has the negative "
-                f"entry {diagonal.min().item():g}"
+                f"entry {tensor.min().item():g}"
             )
-        return diagonal
+        return tensor
     if tensor.shape != (length, length):
         raise InvalidInputError(
             f"{name} must be a scalar, a vector of length {length} or a {length} × {length} "
             f"matrix, but has shape {tuple(tensor.shape)}"
         )
-    scale = tensor.detach().abs().max().clamp_min(1e-300)
-    asymmetry = (tensor.detach() - tensor.detach().mT).abs().max()
-    if asymmetry > 1e-10 * scale:
+    matrix = tensor.detach()
+    tolerance = 1e-10 * matrix.abs().max().clamp_min(1e-300)
+    asymmetry = (matrix - matrix.mT).abs().max()
+    if asymmetry > tolerance:
         raise InvalidInputError(
             f"{name} must be symmetric, but differs from its transpose by up to "
             f"{asymmetry.item():g}; use ({name} + {name}.T) / 2 for the same cost"
         )
-    smallest = torch.linalg.eigvalsh(tensor.detach())[0]
-    if smallest < -1e-10 * scale:
+    smallest = torch.linalg.eigvalsh(matrix)[0]
+    if smallest < -tolerance:
         raise InvalidInputError(
             f"{name} must be positive semidefinite, but its smallest eigenvalue is "
             f"{smallest.item():g}: the cost would not be convex"

@@ -114,14 +114,11 @@ def _check_lengths(X: np.ndarray, y: np.ndarray, names: str) -> None:
 
 
 def check_same_rows(**tables: Any) -> None:
-    """Raise where two pandas objects have labels that say that their rows do not belong together.
+    """Raise where labels of two pandas objects say that their rows do not belong together.
 
-    Rows are matched by place. Labels in another order are therefore an error, and so are other
-    labels. What has no labels, or another number of rows, is passed over.
-
-    Parameters
-    ----------
-    **tables : tables, or dicts of them, by the names of the arguments
+    Rows are matched by place, so labels in another order are an error, and so are other labels.
+    What has no labels, or another number of rows, is passed over. `tables` are tables, or dicts of
+    them, by the names of the arguments.
     """
     labels = dict(_labels(tables))
     for (one, first), (other, second) in combinations(labels.items(), 2):
@@ -158,13 +155,15 @@ def _labels(tables: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _plain(table: Any, name: str, advice: str) -> Any:
     """What scikit-learn can check: text and missing values are told by column here."""
-    if is_series(table):
-        frame = table.to_frame(table.name if table.name is not None else name)
-        _check_columns(frame, name, advice)
-        return as_plain(name, table)
-    if is_frame(table):
-        _check_columns(table, name, advice)
-        return table
+    if is_series(table) or is_frame(table):
+        frame = (
+            table if is_frame(table) else table.to_frame(name if table.name is None else table.name)
+        )
+        require_number_columns(name, frame, advice)
+        require_dense_columns(name, frame)
+        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+        _check_finite(values, [repr(column) for column in frame.columns], name)
+        return table if is_frame(table) else as_plain(name, table)
     if not isinstance(table, list | tuple | np.ndarray | torch.Tensor):
         return table  # frames of other libraries, say, whose names scikit-learn can read
     plain = as_plain(name, table)
@@ -176,22 +175,12 @@ def _plain(table: Any, name: str, advice: str) -> Any:
     return plain
 
 
-def _check_columns(frame: Any, name: str, advice: str) -> None:
-    require_number_columns(name, frame, advice)
-    require_dense_columns(name, frame)
-    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    _check_finite(values, [repr(column) for column in frame.columns], name)
-
-
 def _check_finite(values: np.ndarray, columns: list[str], name: str) -> None:
     """Raise with the columns that have missing or infinite values, and how many rows."""
     wrong = ~np.isfinite(values)
     if wrong.any():
-        counts = [
-            f"{column} ({count} of {len(values)} rows)"
-            for column, count in zip(columns, wrong.sum(0), strict=True)
-            if count
-        ]
+        found = zip(columns, wrong.sum(0), strict=True)
+        counts = [f"{column} ({n} of {len(values)} rows)" for column, n in found if n]
         raise InvalidInputError(
             f"{name} must be finite, but contains NaN or infinity in {listed(counts)}: "
             "fill or drop these rows"
