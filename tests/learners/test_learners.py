@@ -165,17 +165,17 @@ def test_the_one_standard_error_rule_after_a_warm_start():
         return figures, NEWSVENDOR.cost(solution.decision, rows[3]).numpy()
 
     figures, before = look()
-    assert figures["doubt"] == 0
+    assert figures["penalty"] == 0
     with torch.no_grad():
         predictor.network_.weights.mean.mul_(1.5)
     figures, after = look()
     difference = after - before
     expected = difference.std(ddof=1) / np.sqrt(len(difference))
-    assert figures["doubt"] * objective.scale == pytest.approx(expected)
+    assert figures["penalty"] * objective.scale == pytest.approx(expected)
     assert figures["validation"] * objective.scale == pytest.approx(after.mean())
     # Against a start that was much worse there is none.
     objective = replace(objective, start_costs=objective.start_costs + 2 * expected + 1)
-    assert look()[0]["doubt"] == 0
+    assert look()[0]["penalty"] == 0
 
 
 def test_predictors_without_gradients_are_refused_by_name():
@@ -190,8 +190,11 @@ def test_predictors_without_gradients_are_refused_by_name():
 @pytest.mark.parametrize(
     ("learner", "message"),
     [
-        (fw.DecoupledLearner("newsvendor"), "problem must be a forewise Problem"),
-        (fw.DecoupledLearner(NEWSVENDOR, "bnn"), "predictor must be a forewise Predictor"),
+        (fw.DecoupledLearner("newsvendor"), "problem must be a forewise.problems.Problem"),
+        (
+            fw.DecoupledLearner(NEWSVENDOR, "bnn"),
+            "predictor must be a forewise.predictors.Predictor",
+        ),
         (fw.CombinedLearner(NEWSVENDOR, n_scenarios=0), "n_scenarios must be a positive integer"),
         (fw.CombinedLearner(NEWSVENDOR, n_scenarios_deciding=0), "n_scenarios_deciding must"),
         (fw.DirectLearner(NEWSVENDOR, fw.GaussianPredictor()), "network must be .*PointPredictor"),

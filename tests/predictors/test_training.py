@@ -71,7 +71,7 @@ def test_doubt_counts_in_what_is_kept(monkeypatch):
 
     def validate(self, network, epoch, generator):
         kept.append({name: value.clone() for name, value in network.state_dict().items()})
-        return dict(zip(("validation", "doubt"), next(figures), strict=True))
+        return dict(zip(("validation", "penalty"), next(figures), strict=True))
 
     monkeypatch.setattr("forewise.predictors.networks.base.Likelihood.validate", validate)
     assert same(weights(predictor(epochs=3).fit(*table())), kept[2])

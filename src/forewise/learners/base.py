@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator, clone
 
 from forewise.exceptions import InvalidInputError
 from forewise.policy.base import Policy
+from forewise.predictors import BayesianPredictor
 from forewise.predictors.base import Predictor, require_fitted
 from forewise.predictors.networks.base import Rows
-from forewise.predictors.networks.bayesian import BayesianPredictor
 from forewise.problems.base import Problem
 from forewise.solvers.base import Solver
 from forewise.validation.parameters import require_instance

@@ -12,9 +12,8 @@ from forewise.exceptions import InvalidInputError
 from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.objectives import DecisionCost, require_gradients
 from forewise.policy.base import ScenarioPolicy
-from forewise.predictors.base import Predictor
+from forewise.predictors import Predictor, Training
 from forewise.predictors.networks.base import NetworkPredictor, Rows
-from forewise.predictors.networks.training import Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import Solver

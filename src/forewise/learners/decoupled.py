@@ -13,10 +13,9 @@ import torch
 from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.objectives import CostEvaluator
 from forewise.policy.base import ScenarioPolicy
-from forewise.predictors.base import Predictor
+from forewise.predictors import Predictor, Training
 from forewise.predictors.networks.base import Likelihood, NetworkPredictor, Rows
 from forewise.predictors.networks.network import Network
-from forewise.predictors.networks.training import Training
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import Solver

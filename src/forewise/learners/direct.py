@@ -13,8 +13,7 @@ from forewise.exceptions import SolveError, UnsupportedProblemError
 from forewise.learners.base import Learner, TrainingProblems
 from forewise.learners.objectives import DecisionCost, require_gradients
 from forewise.policy.base import DirectPolicy
-from forewise.predictors.networks.point import PointPredictor
-from forewise.predictors.networks.training import Training
+from forewise.predictors import PointPredictor, Training
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve

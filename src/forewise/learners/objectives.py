@@ -149,7 +149,7 @@ class DecisionCost(Objective):
             return figures
         error = _standard_error(costs - self.start_costs)
         better = cost + error < self.start_costs.nanmean().item()
-        return figures | {"doubt": 0.0 if better else error / self.scale}
+        return figures | {"penalty": 0.0 if better else error / self.scale}
 
 
 def context_free_regret(problem: Problem, y: np.ndarray, solver: Solver | None) -> float:

@@ -19,8 +19,7 @@ import torch
 from forewise.display import COLUMNS, described, html_parts
 from forewise.exceptions import ExtrapolationWarning, SolveError
 from forewise.policy.packing import KIND, VERSION, pack
-from forewise.predictors.base import Predictor
-from forewise.predictors.networks.point import PointPredictor
+from forewise.predictors import PointPredictor, Predictor
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import AutoSolver, solve

@@ -90,7 +90,8 @@ def require_instance(
     """An object of a class, or None if `optional`; `example` is how one is made."""
     if isinstance(value, kind) or (optional and value is None):
         return
-    expected = f"a forewise {kind.__name__} such as {example}" + (" or None" if optional else "")
+    room = ".".join(kind.__module__.split(".")[:2])  # which exports it
+    expected = f"a {room}.{kind.__name__} such as {example}" + (" or None" if optional else "")
     raise InputTypeError(f"{name} must be {expected}, but is {came_as(value)}")
 
 

@@ -47,7 +47,7 @@ class Progress:
 
     def consider(self, figures: dict[str, float], network: Network) -> None:
         """Take note of the weights if their figures are the best so far."""
-        figure = figures.get("validation", math.inf) + figures.get("doubt", 0.0)
+        figure = figures.get("validation", math.inf) + figures.get("penalty", 0.0)
         if figure < self.best_figure:
             self.best = copy.deepcopy(network.state_dict())
             self.best_figure = figure

@@ -136,7 +136,7 @@ class Objective(ABC):
     ) -> dict[str, float]:
         """Figures of the validation rows; called after each epoch.
 
-        ``"validation"``, and ``"doubt"`` on top where there is some, decide which epoch is kept.
+        ``"validation"``, and ``"penalty"`` on top where there is some, decide which epoch is kept.
         Empty where there is nothing to validate on.
         """
 
