@@ -13,6 +13,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.validation import is_frame, is_series
 from forewise.validation.parameters import (
+    as_generator,
     as_random_state,
     require_bounds,
     require_choice,
@@ -70,6 +71,7 @@ def test_what_is_valid_comes_back_as_a_plain_number():
         (lambda: require_instance("x", 3, str, "'a'", optional=True), "^x must be .* or None"),
         (lambda: as_random_state(np.random.default_rng(0)), "^random_state must .*draw a seed"),
         (lambda: as_random_state(torch.Generator()), "^random_state must .*initial_seed"),
+        (lambda: as_generator(-1), "^random_state must"),
     ],
 )
 def test_what_is_not_valid_is_named(call, message):

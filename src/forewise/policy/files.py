@@ -10,6 +10,7 @@ from forewise.exceptions import StorageError
 from forewise.policy import base
 from forewise.policy.base import Policy
 from forewise.policy.packing import KIND, VERSION, register, unpack
+from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.storage import read_folder
 
 # What version 2 of the format calls otherwise than version 1.
@@ -27,7 +28,7 @@ _RENAMED_ARGUMENTS = {"Caution": {"usual": "quantile"}, "": {"caution": "off_sup
 _RENAMED_FITTED = {"usual_distance_": "typical_distance_"}
 
 for _module, _names in {
-    problems: "CVaR CvxpyProblem Expectation MeanCVaR Newsvendor Portfolio QuadraticNewsvendor "
+    problems: "CVaR Expectation MeanCVaR Newsvendor Portfolio QuadraticNewsvendor "
     "RiskAverseProblem WorstCase",
     solvers: "AutoSolver ClarabelEngine ConicSolver DualSearchSolver IntegerSolver "
     "InteriorPointSolver MoreauEngine ReferenceSolver RidgeSolver RiskSolver "
@@ -40,6 +41,7 @@ for _module, _names in {
 }.items():
     for _name in _names.split():
         register(getattr(_module, _name))
+register(CvxpyProblem)
 
 
 def load_policy(folder: str | os.PathLike[str]) -> Policy:

@@ -17,7 +17,7 @@ import torch
 
 from forewise.exceptions import ForewiseError, InputTypeError, InvalidInputError, StorageError
 from forewise.predictors.base import Predictor
-from forewise.problems import CvxpyProblem
+from forewise.problems.cvxpy.problem import CvxpyProblem
 
 KIND, VERSION = "policy", 2
 
@@ -94,9 +94,9 @@ def pack(value: Any, path: str) -> Any:
     name = _NAMES.get(type(value))
     if name is None:
         raise StorageError(
-            f"{path} is a {type(value).__name__}, which is not registered: a class of your own can "
-            f"be stored after forewise.policy.register({type(value).__name__}); known are "
-            f"{', '.join(sorted(_CLASSES))}"
+            f"{path} is a {type(value).__name__}, which cannot be stored: it is not registered. A "
+            f"class of your own can be, with forewise.policy.register({type(value).__name__}); "
+            f"known are {', '.join(sorted(_CLASSES))}"
         )
     if isinstance(value, CvxpyProblem):
         return {"class": name, "state": pack(value.state(), path)}

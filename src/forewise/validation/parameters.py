@@ -120,3 +120,14 @@ def as_random_state(value: Any) -> np.random.RandomState:
         "random_state must be an integer between 0 and 2**32 - 1, a numpy.random.RandomState or "
         f"None, but is {value!r}{advice}"
     )
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The generator of a seed; a `numpy.random.Generator` is returned as it is."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            "random_state must be an integer of at least 0 or a numpy.random.Generator, but is "
+            f"{random_state!r}"
+        ) from error
