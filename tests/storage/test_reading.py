@@ -53,15 +53,7 @@ def test_random_trees_come_back_bit_by_bit(tmp_path, monkeypatch):
         content = random_dict(rng)
         assert same(round_trip(tmp_path / "folder", content), content), f"tree {number}"
     assert len(os.listdir(tmp_path / "folder")) == 2
-
-
-@pytest.mark.parametrize("dtype", sorted(DTYPES))
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (2, 3)])
-def test_arrays_keep_dtype_and_shape(tmp_path, dtype, shape):
-    array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
-    stored = round_trip(tmp_path, {"array": array})["array"]
-    assert same(stored, array)
-    stored[...] = 1  # it owns its memory
+    round_trip(tmp_path / "folder", {"a": np.zeros(3)})["a"][...] = 1  # it owns its memory
 
 
 class Size(enum.IntEnum):
@@ -289,13 +281,11 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
     return data[:start] + rng.choice(new) + data[stop:]
 
 
-@pytest.mark.parametrize(
-    ("number", "seed"), [(500, 1), pytest.param(5_000, 2, marks=pytest.mark.slow)]
-)
-def test_random_damage_is_rejected_or_changes_nothing(stored, monkeypatch, number, seed):
+@pytest.mark.parametrize("number", [500, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_random_damage_is_rejected_or_changes_nothing(stored, monkeypatch, number):
     """Damage by accident never changes the content; forged data may, within bounded memory."""
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    rng, sound, expected = random.Random(seed), stored.parent / "sound", read(stored)
+    rng, sound, expected = random.Random(number), stored.parent / "sound", read(stored)
     shutil.copytree(stored, sound)
     rejected, forged, before = 0, 0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for trial in range(number):

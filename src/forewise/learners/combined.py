@@ -74,9 +74,8 @@ class CombinedLearner(Learner):
         example = "Training(epochs=20)"
         require_instance("pretraining", self.pretraining, Training, example, optional=True)
         require_gradients(self.problem)
-        predictor = self._differentiable_predictor()
+        predictor = self._checked_predictor()
         training = predictor.training or Training()
-        self._check_checkpoints(training)
         rows, validation = predictor.prepare(X, y, X_val, y_val)
         objective = self.objective(predictor, rows, validation, problems)
         if self.pretraining is not None:
@@ -100,16 +99,7 @@ class CombinedLearner(Learner):
             **{name: getattr(self, name) for name in own},
         )  # fmt: skip
 
-    def _check_checkpoints(self, training: Training) -> None:
-        pretraining = self.pretraining or Training()
-        folders = [s.checkpoint and Path(s.checkpoint).resolve() for s in (training, pretraining)]
-        if folders[0] and folders[0] == folders[1]:
-            raise InvalidInputError(
-                "pretraining and the predictor's training must have a checkpoint folder each, but "
-                f"both have {training.checkpoint}"
-            )
-
-    def _differentiable_predictor(self) -> NetworkPredictor:
+    def _checked_predictor(self) -> NetworkPredictor:
         predictor = cloned_predictor(self.predictor)
         if isinstance(self.solver, ReferenceSolver):
             raise InvalidInputError(
@@ -121,6 +111,16 @@ class CombinedLearner(Learner):
                 f"predictor must have gradients for combined learning, but a "
                 f"{type(predictor).__name__} has none: use BayesianPredictor, MixturePredictor, "
                 "GaussianPredictor, EnsemblePredictor or PointPredictor, or a DecoupledLearner"
+            )
+        folders = [
+            Path(settings.checkpoint).resolve()
+            for settings in (predictor.training, self.pretraining)
+            if isinstance(settings, Training) and settings.checkpoint is not None
+        ]
+        if len(folders) == 2 and folders[0] == folders[1]:
+            raise InvalidInputError(
+                "pretraining and the predictor's training must have a checkpoint folder each, but "
+                f"both have {folders[0]}"
             )
         return predictor
 
