@@ -37,7 +37,7 @@ HOSTILE = "<script>alert('&')</script>"
     ],
 )
 def test_what_is_shown_is_the_call_that_makes_it(made):
-    names = {name: getattr(fw, name) for name in fw.__all__}
+    names = vars(fw.solvers) | {name: getattr(fw, name) for name in fw.__all__}
     assert repr(eval(made, names)) == made
 
 
@@ -59,10 +59,10 @@ def test_what_is_shown_is_the_call_that_makes_it(made):
     ids=lambda thing: type(thing).__name__,
 )
 def test_nothing_shows_tensors(thing):
-    told = repr(thing)
-    assert "tensor(" not in told
-    assert len(told) < 400
-    assert "\n\n" not in told
+    text = repr(thing)
+    assert "tensor(" not in text
+    assert len(text) < 400
+    assert "\n\n" not in text
 
 
 def test_problems_are_seen_in_learners_and_policies():

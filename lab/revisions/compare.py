@@ -48,9 +48,11 @@ def run(sources: Path, *arguments: str, cwd: Path | None = None) -> str:
 def report(title: str, old: dict[str, np.ndarray], new: dict[str, np.ndarray]) -> bool:
     """Print what differs; whether nothing does."""
     wrong = [f"{name} is missing" for name in old if name not in new]
-    for name in old.keys() & new.keys():
-        if not np.array_equal(old[name], new[name], equal_nan=old[name].dtype.kind == "f"):
-            wrong.append(f"{name} differs")
+    wrong += [
+        f"{name} differs"
+        for name in old.keys() & new.keys()
+        if not np.array_equal(old[name], new[name], equal_nan=old[name].dtype.kind == "f")
+    ]
     print(f"{title}: {len(old) - len(wrong)} of {len(old)} arrays are equal to the last bit")
     for line in sorted(wrong):
         print(f"  {line}")

@@ -93,7 +93,9 @@ def written() -> dict[str, Any]:
     rows = [cp.sum(z) <= 60, cp.norm1(z - 10) <= 30]
     return {
         "CVXPY": fw.CvxpyProblem(cp.Minimize(shortage), rows, decision=z, outcome=y),
-        "recourse": fw.CvxpyProblem(moved, [cp.sum(u[:, 0]) == cp.sum(u[:, 1])], decision=z, outcome=y),
+        "recourse": fw.CvxpyProblem(
+            moved, [cp.sum(u[:, 0]) == cp.sum(u[:, 1])], decision=z, outcome=y
+        ),
         "cones": fw.CvxpyProblem(
             cp.Minimize(cp.norm(z - y) + cp.sum(cp.exp(-z / 10))), [], decision=z, outcome=y
         ),

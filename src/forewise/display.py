@@ -1,7 +1,4 @@
-"""How objects show themselves: the call that makes them in a terminal, a small table in a notebook.
-
-May import: nothing of forewise.
-"""
+"""How objects show themselves: the call that makes them, and a small table in a notebook."""
 
 from __future__ import annotations
 
@@ -27,24 +24,24 @@ def described(made: Any) -> str:
 
     Arguments that have their default values are left out.
     """
-    told = [
+    arguments = [
         f"{name}={shown(value)}"
         for name, value, default in _arguments(made)
         if not _is_default(value, default)
     ]
-    return f"{type(made).__name__}({', '.join(told)})"
+    return f"{type(made).__name__}({', '.join(arguments)})"
 
 
 def with_shapes(made: Any) -> str:
     """A dataclass of tensors by their shapes, as ``Duals(inequality (4, 1), equality (4, 0))``."""
-    told = []
+    parts = []
     for field in fields(made):
         value = getattr(made, field.name)
         if isinstance(value, torch.Tensor):
-            told.append(f"{field.name} {tuple(value.shape)}")
+            parts.append(f"{field.name} {tuple(value.shape)}")
         elif value is not None:
-            told.append(f"{field.name}={shown(value)}")
-    return f"{type(made).__name__}({', '.join(told)})"
+            parts.append(f"{field.name}={shown(value)}")
+    return f"{type(made).__name__}({', '.join(parts)})"
 
 
 def shown(value: Any) -> str:
@@ -75,7 +72,9 @@ def html_table(
     """A table for notebooks; every text is escaped."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{escape(c if isinstance(c, str) else shown(c))}</td>" for c in row)
+        + "</tr>"
         for row in rows
     )
     below = f"<p>{escape(note)}</p>" if note else ""
@@ -85,24 +84,16 @@ def html_table(
     )
 
 
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else shown(value)
-
-
 def _arguments(made: Any) -> Iterator[tuple[str, Any, Any]]:
     """Name, value and default of each argument that an object keeps as an attribute."""
+    factories = {}
+    if is_dataclass(made):  # where it makes a new default each time
+        factories = {f.name: f.default_factory for f in fields(made)}
     for name, parameter in inspect.signature(type(made)).parameters.items():
         if hasattr(made, name):
-            yield name, getattr(made, name), _default_of(made, parameter)
-
-
-def _default_of(made: Any, parameter: inspect.Parameter) -> Any:
-    """The default of an argument, also where a dataclass makes a new one each time."""
-    if is_dataclass(made):
-        for field in fields(made):
-            if field.name == parameter.name and field.default_factory is not MISSING:
-                return field.default_factory()
-    return parameter.default
+            factory = factories.get(name, MISSING)
+            default = parameter.default if factory is MISSING else factory()
+            yield name, getattr(made, name), default
 
 
 def _is_default(value: Any, default: Any) -> bool:

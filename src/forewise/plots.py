@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from forewise.datasets.base import Dataset
-from forewise.policy.base import Policy
-from forewise.policy.scenario import ScenarioPolicy
+from forewise.policy.base import Policy, ScenarioPolicy
 
 STYLE = {
     "font.size": 9,

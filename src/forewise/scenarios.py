@@ -1,27 +1,29 @@
-"""Scenarios: draws of the outcome, optionally weighted, for a batch of contexts.
-
-May import: exceptions, display, arguments.
-"""
+"""Scenarios: draws of the outcome, optionally weighted, for a batch of contexts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from forewise.display import ROWS, counted, html_table
 from forewise.exceptions import InvalidInputError
-from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_tensor
+from forewise.validation.arguments import (
+    WORKING_DTYPE,
+    as_finite,
+    as_tensor,
+    require_nonnegative,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Scenarios:
     """Possible outcomes of each context, with the weight of each.
 
-    A value that is NaN or infinite is let through here and marks its own context as
-    ``Status.INVALID`` when the scenarios are solved, so that one bad row of a large batch
-    does not take the others with it.
+    A value that is NaN or infinite marks its own context as ``Status.INVALID`` when the scenarios
+    are solved, and no other.
 
     Parameters
     ----------
@@ -76,34 +78,26 @@ class Scenarios:
         object.__setattr__(part, "equally_weighted", self.equally_weighted)
         return part
 
+    @property
+    def _weighting(self) -> str:
+        return "equal weights" if self.equally_weighted else "weighted"
+
     def __repr__(self) -> str:
-        weighted = "equal weights" if self.equally_weighted else "weighted"
         return (
             f"Scenarios(n_contexts={self.n_contexts}, n_scenarios={self.n_scenarios}, "
-            f"n_outcomes={self.n_outcomes}, {weighted}, {self.values.dtype})"
+            f"n_outcomes={self.n_outcomes}, {self._weighting}, {self.values.dtype})"
         )
 
     def _repr_html_(self) -> str:
         contexts = -(-ROWS // self.n_outcomes)  # as many as a table has rows for
         values, weights = self.values[:contexts].detach(), self.weights[:contexts].detach()
         means = (weights.to(values)[..., None] * values).sum(1)
-        figures = torch.stack([means, values.amin(1), values.amax(1)], dim=-1).tolist()
-        rows = [
-            [context, outcome, *figures[context][outcome]]
-            for context in range(len(figures))
-            for outcome in range(self.n_outcomes)
-        ]
-        title = ", ".join(
-            counted(count, noun)
-            for count, noun in [
-                (self.n_contexts, "context"),
-                (self.n_scenarios, "scenario"),
-                (self.n_outcomes, "outcome"),
-            ]
-        )
-        weighted = "equal weights" if self.equally_weighted else "weighted"
+        figures = torch.stack([means, values.amin(1), values.amax(1)], dim=-1)
+        rows = [[*place, *figures[place].tolist()] for place in np.ndindex(*means.shape)]
+        counts = [counted(self.n_contexts, "context"), counted(self.n_scenarios, "scenario")]
+        counts += [counted(self.n_outcomes, "outcome"), self._weighting]
         columns = ["context", "outcome", "mean", "smallest", "largest"]
-        return html_table(f"Scenarios: {title}, {weighted}", columns, rows[:ROWS])
+        return html_table(f"Scenarios: {', '.join(counts)}", columns, rows[:ROWS])
 
 
 def _normalised_weights(weights: Any, values: torch.Tensor) -> torch.Tensor:
@@ -116,10 +110,7 @@ def _normalised_weights(weights: Any, values: torch.Tensor) -> torch.Tensor:
             f"weights must have shape (n_contexts, n_scenarios) = {tuple(shape)} or "
             f"(n_scenarios,) = ({shape[1]},), but has shape {tuple(weights.shape)}"
         )
-    if (weights < 0).any():
-        raise InvalidInputError(
-            f"weights must be at least 0, but the smallest is {weights.min().item():g}"
-        )
+    require_nonnegative("weights", weights)
     total = weights.sum(-1, keepdim=True)
     if not total.isfinite().all():  # weights whose sum no float64 can hold
         weights = weights / weights.amax(-1, keepdim=True).clamp_min(1.0)

@@ -22,8 +22,8 @@ from sklearn.base import clone
 
 from forewise.exceptions import ForewiseError, UnfittedError, UnsupportedProblemError
 from forewise.learners.base import Learner
+from forewise.policy.base import ScenarioPolicy
 from forewise.policy.files import load_policy
-from forewise.policy.scenario import ScenarioPolicy
 from forewise.predictors.base import Predictor
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import inspect
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -148,7 +149,7 @@ def test_a_warm_start_is_left_for_what_is_better():
     assert combined.score(*test) > 0.8 * start.score(*test)  # scores are negative costs
 
 
-def test_penalty_is_the_standard_error_of_a_difference_to_the_start_that_is_not_clear():
+def test_the_one_standard_error_rule_after_a_warm_start():
     rows = (*wave(60, 0), *wave(25, 1))
     learner = warmed(None, BRIEF)[0]
     predictor = learner.predictor
@@ -187,17 +188,21 @@ def test_predictors_without_gradients_are_refused_by_name():
 
 
 @pytest.mark.parametrize(
-    ("learner", "told"),
+    ("learner", "message"),
     [
-        (fw.DecoupledLearner("newsvendor"), "problem must be a forewise.Problem"),
-        (fw.DecoupledLearner(NEWSVENDOR, "bnn"), "predictor must be a forewise.Predictor"),
-        (fw.CombinedLearner(NEWSVENDOR, n_scenarios=0), "n_scenarios must be a whole number"),
-        (fw.DirectLearner(NEWSVENDOR, fw.GaussianPredictor()), "network must be a PointPredictor"),
+        (fw.DecoupledLearner("newsvendor"), "problem must be a forewise.problems.Problem"),
+        (
+            fw.DecoupledLearner(NEWSVENDOR, "bnn"),
+            "predictor must be a forewise.predictors.Predictor",
+        ),
+        (fw.CombinedLearner(NEWSVENDOR, n_scenarios=0), "n_scenarios must be a positive integer"),
+        (fw.CombinedLearner(NEWSVENDOR, n_scenarios_deciding=0), "n_scenarios_deciding must"),
+        (fw.DirectLearner(NEWSVENDOR, fw.GaussianPredictor()), "network must be .*PointPredictor"),
         (fw.DecoupledLearner(fw.Newsvendor([1.0] * 3, 2.0)), r"3 outcome\(s\).*has 2"),
     ],
 )
-def test_bad_arguments(learner, told):
-    with pytest.raises(fw.InvalidInputError, match=told):
+def test_bad_arguments(learner, message):
+    with pytest.raises(fw.InvalidInputError, match=message):
         learner.fit(*table())
 
 
@@ -209,10 +214,36 @@ def test_bad_contexts_when_deciding():
         learner.decide(frame.rename(columns={"rain": "wind"}))
     with pytest.raises(fw.InvalidInputError, match=r"NaN or infinity in 'rain' \(1 of 64"):
         learner.decide(frame.assign(rain=[np.nan, *frame["rain"][1:]]))
-    with pytest.raises(fw.InvalidInputError, match="n_scenarios must be a whole number"):
+    with pytest.raises(fw.InvalidInputError, match="n_scenarios must"):
         learner.decide(frame, n_scenarios=0)
     with pytest.raises(fw.exceptions.UnfittedError, match="call fit"):
         fw.DecoupledLearner(NEWSVENDOR).decide(frame)
+
+
+@dataclass(frozen=True, repr=False)
+class FrameCounter(fw.Solver):
+    """Counts the frames of forewise above it, down from the call that a user made."""
+
+    depths: list
+
+    def unsupported_reason(self, problem):
+        return None
+
+    def solve(self, problem, scenarios):
+        own = [frame for frame in inspect.stack() if "/forewise/" in frame.filename]
+        self.depths.append(len(own))
+        return fw.AutoSolver().solve(problem, scenarios)
+
+
+def test_few_frames_lie_between_a_user_and_the_solver():
+    """docs/architecture.md lists them; the solver's own come on top, 16 and 8 in all."""
+    X, y = table(n_outcomes=1)
+    solver = FrameCounter([])
+    learner = fw.CombinedLearner(NEWSVENDOR, bayesian(), solver=solver).fit(X, y)
+    assert max(solver.depths) <= 10
+    solver.depths.clear()
+    learner.decide(X)
+    assert max(solver.depths) <= 5
 
 
 def test_grid_search_works():

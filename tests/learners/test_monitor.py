@@ -78,9 +78,9 @@ def test_watching_changes_nothing_but_the_history():
 
 
 def test_a_monitor_that_fails_does_not_end_the_training():
-    with pytest.warns(UserWarning, match="RegretMonitor") as told:
+    with pytest.warns(UserWarning, match="RegretMonitor") as caught:
         fitted = decoupled(fw.learners.RegretMonitor(), solver=Refusing()).fit(*rows())
-    assert len(told) == 1
+    assert len(caught) == 1
     assert len(fitted.history_) == EPOCHS
     assert all(math.isnan(record["regret"]) for record in fitted.history_)
 

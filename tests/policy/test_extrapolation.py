@@ -41,9 +41,9 @@ QUIET = {
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_says_how_many_rows_it_has_seen_nothing_like(name, tmp_path):
     fitted = NETWORKS[name].fit(X, y)
-    with pytest.warns(fw.exceptions.ExtrapolationWarning, match=r"2 of 60 .* rows 3, 7") as told:
+    with pytest.warns(fw.exceptions.ExtrapolationWarning, match=r"2 of 60 .* rows 3, 7") as caught:
         decided = fitted.decide(far)
-    assert len(told) == 1
+    assert len(caught) == 1
     fitted.policy_.save(tmp_path / "policy")
     with pytest.warns(fw.exceptions.ExtrapolationWarning, match="2 of 60"):
         again = fw.load_policy(tmp_path / "policy").decide(far)

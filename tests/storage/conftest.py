@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.storage.folders import write
+from tests.storage.helpers import write
 
 
 @pytest.fixture

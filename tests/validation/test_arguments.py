@@ -100,7 +100,7 @@ def test_nullable_columns_are_numbers_or_missing(kind):
 
 
 @pytest.mark.parametrize(
-    ("column", "told"),
+    ("column", "message"),
     [
         (pd.Series(DATES), "datetime64"),
         (pd.Series(["a", "b"] * (N // 2)), "X must have numbers.*'c'"),
@@ -110,8 +110,8 @@ def test_nullable_columns_are_numbers_or_missing(kind):
         (pd.Series(np.ones(N) * 1j), "complex"),
     ],
 )
-def test_columns_without_numbers_are_named(column, told):
-    with pytest.raises(fw.InvalidInputError, match=told):
+def test_columns_without_numbers_are_named(column, message):
+    with pytest.raises(fw.InvalidInputError, match=message):
         learner().fit(pd.DataFrame({"a": X[:, 0], "c": column}), y)
 
 
@@ -243,10 +243,10 @@ def test_messages_about_missing_values_recommend_no_other_library():
     broken = np.where(X > 2, np.nan, X)
     assert np.isnan(broken).any()
     for bad in (broken, broken.tolist(), torch.tensor(broken)):
-        with pytest.raises(fw.InvalidInputError, match=r"X must be finite.*column") as told:
+        with pytest.raises(fw.InvalidInputError, match=r"X must be finite.*column") as raised:
             learner().fit(bad, y)
-        assert "Estimator" not in str(told.value)
-        assert "sklearn" not in str(told.value)
+        assert "Estimator" not in str(raised.value)
+        assert "sklearn" not in str(raised.value)
     with pytest.raises(fw.InvalidInputError, match="y must be finite"):
         learner().fit(X, np.where(y > 8, np.nan, y))
 
@@ -254,6 +254,6 @@ def test_messages_about_missing_values_recommend_no_other_library():
 def test_text_in_the_outcome_is_a_number_that_was_read_as_text():
     text = pd.Series(y[:, 0]).map("{:.2f}".format)
     for bad in (text, text.to_frame("demand"), text.to_numpy(), text.tolist()):
-        with pytest.raises(fw.InvalidInputError, match=r"y must .*to_numeric") as told:
+        with pytest.raises(fw.InvalidInputError, match=r"y must .*to_numeric") as raised:
             learner().fit(X, bad)
-        assert "get_dummies" not in str(told.value)
+        assert "get_dummies" not in str(raised.value)

@@ -15,7 +15,7 @@ from typing import Any
 from forewise.datasets import Dataset
 from forewise.exceptions import InvalidInputError
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
-from forewise.learners.objectives import cost_of_ignoring_context
+from forewise.learners.objectives import context_free_regret
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.predictors import OffSupportFallback, PointPredictor, Predictor, Training
 from forewise.predictors.networks.heads import gaussian_head
@@ -223,7 +223,7 @@ def _translated(K: float, method: Method, task: Task) -> float:
     n_outcomes = task.train.n_outcomes
     unit = 2.0
     if method.learner["kind"] == "combined":
-        unit = cost_of_ignoring_context(task.problem, task.train.y, task.solvers.training)
+        unit = context_free_regret(task.problem, task.train.y, task.solvers.training)
     head = gaussian_head(n_outcomes, method.predictor.get("n_factors", 0))
     layout = Layout((task.train.n_features, *method.hidden_sizes, head.width))
     return paper_kl_weight(

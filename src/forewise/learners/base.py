@@ -1,7 +1,7 @@
 """The contract of a learner: from past contexts and outcomes to a policy.
 
-May import: exceptions, policy, problems, solvers, tables. To add a learner: an estimator with the
-two methods below that sets `policy_`; export it; add it to the list in the tests.
+To add a learner: an estimator with `_fit` below, whose arguments are attributes of the same names;
+test it with `forewise.testing.check_learner`.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from forewise.exceptions import InvalidInputError
 from forewise.policy.base import Policy
+from forewise.predictors import BayesianPredictor
 from forewise.predictors.base import Predictor, require_fitted
 from forewise.predictors.networks.base import Rows
 from forewise.problems.base import Problem
-from forewise.problems.certainty import certainty_equivalent
 from forewise.solvers.base import Solver
-from forewise.validation.arguments import require_instance
+from forewise.validation.parameters import require_instance
 from forewise.validation.tables import check_outcomes, check_same_rows
 
 
 @dataclass(frozen=True)
-class Past:
-    """The problem as it stood in each row of the tables that were passed."""
+class TrainingProblems:
+    """The problem as it stood in each row of the tables passed to `fit`."""
 
     problem: Problem
-    validation: Problem | None  # None: validation rows are rows of the same table
+    validation: Problem | None = None  # None: validation rows are rows of the same table
 
-    def of(self, rows: Rows) -> Problem:
+    def for_rows(self, rows: Rows) -> Problem:
         """The problem of some training rows."""
         return self.problem.for_contexts(rows.places)
 
-    def of_validation(self, rows: Rows) -> Problem:
+    def for_validation(self, rows: Rows) -> Problem:
         """The problem of some validation rows."""
         return (self.validation or self.problem).for_contexts(rows.places)
 
@@ -48,8 +48,8 @@ class Learner(BaseEstimator, ABC):
     policy_: Policy
 
     @abstractmethod
-    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> Policy:
-        """Learn; called by `fit`, which has looked at the problem and at y."""
+    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, problems: TrainingProblems) -> Policy:
+        """Learn; called by `fit`, which has checked the problem and y."""
 
     def fit(
         self,
@@ -82,8 +82,7 @@ class Learner(BaseEstimator, ABC):
         """
         require_instance("problem", self.problem, Problem, "Newsvendor(shortage=3, excess=1)")
         solver = self.get_params(deep=False).get("solver")
-        if solver is not None:
-            require_instance("solver", solver, Solver, "AutoSolver()")
+        require_instance("solver", solver, Solver, "AutoSolver()", optional=True)
         n_outcomes = check_outcomes(self, y).shape[1]
         check_same_rows(X=X, y=y, given=given)
         check_same_rows(X_val=X_val, y_val=y_val, given_val=given_val)
@@ -92,7 +91,7 @@ class Learner(BaseEstimator, ABC):
                 f"y must have the {self.problem.n_outcomes} outcome(s) of the "
                 f"{type(self.problem).__name__}, but has {n_outcomes}"
             )
-        equivalent = certainty_equivalent(self.problem)
+        equivalent = self.problem.certainty_equivalent()
         if equivalent is not None:
             warnings.warn(
                 f"uncertainty cannot change the decisions of this problem: {equivalent.reason}; "
@@ -100,16 +99,14 @@ class Learner(BaseEstimator, ABC):
                 "forecast of it would do as well",
                 stacklevel=2,
             )
-        self.policy_ = self._fit(X, y, X_val, y_val, self._past(y, y_val, given, given_val))
+        problems = TrainingProblems(self.problem.bound_for(len(y), given))
+        if y_val is not None:
+            bound = self.problem.bound_for(len(y_val), given_val, "given_val")
+            problems = TrainingProblems(problems.problem, bound)
+        elif given_val is not None:
+            raise InvalidInputError("given_val belongs to X_val and y_val, which are missing")
+        self.policy_ = self._fit(X, y, X_val, y_val, problems)
         return self
-
-    def _past(self, y: Any, y_val: Any, given: Any, given_val: Any) -> Past:
-        problem = self.problem.bound_for(len(y), given)
-        if y_val is None:
-            if given_val is not None:
-                raise InvalidInputError("given_val belongs to X_val and y_val, which are missing")
-            return Past(problem, None)
-        return Past(problem, self.problem.bound_for(len(y_val), given_val, "given_val"))
 
     @property
     def validates(self) -> bool:
@@ -134,7 +131,8 @@ class Learner(BaseEstimator, ABC):
         return -float(problem.summary(problem.cost(decisions, outcomes)))
 
     def _remember(self, predictor: Predictor) -> None:
-        """What scikit-learn wants to know of the table that was fitted."""
+        """What scikit-learn wants to know of the table that was fitted, and the history."""
+        self.history_ = getattr(predictor, "history_", [])
         self.n_features_in_ = predictor.n_features_in_
         names = getattr(predictor, "feature_names_in_", None)
         if names is not None:
@@ -145,3 +143,10 @@ class Learner(BaseEstimator, ABC):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def cloned_predictor(predictor: Predictor | None) -> Predictor:
+    """A fresh copy of the predictor a learner was given, or of the default one."""
+    wrapped = "NeighborPredictor(), or ResidualPredictor(regressor) around a scikit-learn one"
+    require_instance("predictor", predictor, Predictor, wrapped, optional=True)
+    return BayesianPredictor() if predictor is None else clone(predictor)

@@ -1,32 +1,57 @@
-"""Fit the distribution, then optimise. May import: policy, predictors, `base`, `monitor`."""
+"""Fit the distribution, then optimise; with a monitor, report the regret on the way."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from sklearn.base import clone
+import torch
 
-from forewise.exceptions import InvalidInputError
-from forewise.learners.base import Learner, Past
-from forewise.learners.monitor import Monitored, RegretMonitor
-from forewise.policy.scenario import ScenarioPolicy
-from forewise.predictors.base import Predictor
-from forewise.predictors.networks.base import NetworkPredictor, Rows
-from forewise.predictors.networks.kinds import BayesianPredictor
-from forewise.predictors.networks.training import Objective, Training
+from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
+from forewise.learners.objectives import CostEvaluator
+from forewise.policy.base import ScenarioPolicy
+from forewise.predictors import Predictor, Training
+from forewise.predictors.networks.base import Likelihood, NetworkPredictor, Rows
+from forewise.predictors.networks.network import Network
 from forewise.problems.base import Problem
-from forewise.solvers.auto import AutoSolver
+from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import Solver
-from forewise.validation.arguments import require_instance
+from forewise.validation.parameters import require_count, require_instance
+
+
+@dataclass(frozen=True)
+class RegretMonitor:
+    """Computes the regret of the decisions on the validation rows now and then.
+
+    A decoupled fit solves nothing; with a monitor it solves the problem of every validation row at
+    some epochs, for figures in `history_` and on the progress bar. The weights are the same to the
+    bit. A failure is NaN, with one warning, and training goes on. It needs validation rows and a
+    predictor that trains in epochs.
+
+    Parameters
+    ----------
+    n_scenarios : int
+        Scenarios of each decision.
+    n_looks : int
+        Evaluations in the course of a training, evenly spread, the last epoch included.
+    """
+
+    n_scenarios: int = 16
+    n_looks: int = 20
+
+    def __post_init__(self) -> None:
+        require_count("n_scenarios", self.n_scenarios)
+        require_count("n_looks", self.n_looks)
 
 
 class DecoupledLearner(Learner):
     """Fits a distribution of the outcome as well as it can, and only then decides.
 
-    Prefer it where the problem may change after training, where the distribution itself is
-    wanted, and as the yardstick for combined learning. Works with every predictor and every
-    problem; a problem that is hard to solve, or cannot be solved yet, does not matter to `fit`.
+    Works with every predictor and every problem. When to use: where the problem may change after
+    training, where the distribution itself is wanted, and as the baseline for combined learning.
 
     Parameters
     ----------
@@ -36,8 +61,8 @@ class DecoupledLearner(Learner):
     solver : Solver, optional
         `AutoSolver()` by default.
     monitor : RegretMonitor, optional
-        Solves the problem of the validation rows now and then while a network is trained, for the
-        regret in `history_`. By default `fit` solves nothing.
+        Reports the regret in `history_` while a network is trained. By default `fit` solves
+        nothing.
     """
 
     def __init__(
@@ -57,45 +82,75 @@ class DecoupledLearner(Learner):
         """Only networks, which train in epochs, have a use for validation rows."""
         return self.predictor is None or isinstance(self.predictor, NetworkPredictor)
 
-    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> ScenarioPolicy:
-        if self.monitor is not None and not isinstance(self.monitor, RegretMonitor):
-            raise InvalidInputError(
-                "monitor must be a forewise.learners.RegretMonitor or None, but is a "
-                f"{type(self.monitor).__name__}"
-            )
+    def _fit(
+        self, X: Any, y: Any, X_val: Any, y_val: Any, problems: TrainingProblems
+    ) -> ScenarioPolicy:
+        require_instance("monitor", self.monitor, RegretMonitor, "RegretMonitor()", optional=True)
         predictor = cloned_predictor(self.predictor)
         if isinstance(predictor, NetworkPredictor):
             rows, validation = predictor.prepare(X, y, X_val, y_val)
-            self._train(predictor, rows, validation, past)
-            self.history_ = predictor.history_
+            training = predictor.training or Training()
+            objective = replace(predictor.likelihood(rows, validation), title="decoupled")
+            if self.monitor is not None and validation is not None:
+                objective = MonitoredLikelihood(
+                    **vars(objective),
+                    monitor=self.monitor,
+                    predictor=predictor,
+                    watched=validation,
+                    problem=problems.for_validation(validation),
+                    solver=self.solver,
+                    epochs=training.epochs,
+                )
+            predictor.train(objective, rows, training)
         else:
             predictor.fit(X, y)
-            self.history_ = []
         self._remember(predictor)
         return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
 
-    def _train(
-        self, predictor: NetworkPredictor, rows: Rows, validation: Rows | None, past: Past
-    ) -> None:
-        settings = predictor.training or Training()
-        objective: Objective = replace(predictor.likelihood(rows, validation), title="decoupled")
-        if self.monitor is not None and validation is not None:
-            objective = Monitored(
-                inner=objective,
-                monitor=self.monitor,
-                predictor=predictor,
-                validation=validation,
-                problem=past.of_validation(validation),
-                solver=self.solver,
-                epochs=settings.epochs,
-            )
-        predictor.train(objective, rows, settings)
 
+@dataclass(frozen=True, kw_only=True)
+class MonitoredLikelihood(Likelihood):
+    """The likelihood, with the regret among the validation figures of some epochs."""
 
-def cloned_predictor(predictor: Predictor | None) -> Predictor:
-    """A fresh copy of the predictor a learner was given, or of the default one."""
-    if predictor is None:
-        return BayesianPredictor()
-    wrapped = "NeighborPredictor(), or ResidualPredictor(regressor) around a scikit-learn one"
-    require_instance("predictor", predictor, Predictor, wrapped)
-    return clone(predictor)
+    monitor: RegretMonitor
+    predictor: NetworkPredictor
+    watched: Rows  # the validation rows
+    problem: Problem  # of these rows
+    solver: Solver | None
+    epochs: int
+    failures: list[str] = field(default_factory=list)
+
+    @cached_property
+    def evaluator(self) -> CostEvaluator:
+        """Of the validation rows; made when the regret is first wanted."""
+        return CostEvaluator.from_rows(self.problem, self.watched, self.solver)
+
+    def validate(
+        self, network: Network, epoch: int, generator: torch.Generator
+    ) -> dict[str, float]:
+        """The validation loss, and at some epochs the regret."""
+        figures = super().validate(network, epoch, generator)
+        every = max(1, self.epochs // self.monitor.n_looks)
+        if epoch % every and epoch != self.epochs - 1:
+            return figures
+        return figures | {"regret": self._regret(generator)}
+
+    def _regret(self, generator: torch.Generator) -> float:
+        x, count = self.watched.x_scaled, self.monitor.n_scenarios
+        reason = "no decision has a cost"
+        try:
+            informed_cost = self.evaluator.informed_cost
+            scenarios = self.predictor.scenarios_with_gradients(x, count, generator)
+            solution = solve(self.problem, scenarios, self.solver, on_failure="return")
+            regret = self.evaluator.decided_costs(solution).mean().item() - informed_cost
+        except Exception as error:  # whatever a solver raises: hours of training depend on it
+            regret, reason = math.nan, str(error)
+        if not math.isfinite(regret):
+            if not self.failures:
+                warnings.warn(
+                    f"the RegretMonitor cannot compute the regret, which is NaN in history_: "
+                    f"{reason}; training goes on without it",
+                    stacklevel=2,
+                )
+            self.failures.append(reason)
+        return regret

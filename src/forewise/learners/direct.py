@@ -1,27 +1,19 @@
-"""A network from context to decision, with no distribution at all.
-
-May import: policy, predictors, solvers, `base`, `objectives`.
-"""
+"""A network from context to decision, with no distribution at all."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import clone
 
-from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
-from forewise.learners.base import Learner, Past
-from forewise.learners.objectives import (
-    DecisionCost,
-    Judge,
-    cost_of_ignoring_context,
-    require_gradients,
-)
-from forewise.policy.direct import DirectPolicy
-from forewise.predictors.networks.kinds import PointPredictor
-from forewise.predictors.networks.training import Training
+from forewise.exceptions import SolveError, UnsupportedProblemError
+from forewise.learners.base import Learner, TrainingProblems
+from forewise.learners.objectives import DecisionCost, require_gradients
+from forewise.policy.base import DirectPolicy
+from forewise.predictors import PointPredictor, Training
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
@@ -29,19 +21,19 @@ from forewise.solvers.base import ProgramSolver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.projection import project
 from forewise.solvers.solution import Solution
-from forewise.validation.arguments import came_as, require_instance
-from forewise.validation.tables import check_outcomes, column_names
+from forewise.validation.frames import column_names
+from forewise.validation.parameters import require_instance
+from forewise.validation.tables import check_outcomes
 
-_GROUPS, _GROUP_SIZE = 64, 16  # small groups of rows whose decisions say where decisions lie
+_GROUPS, _GROUP_SIZE = 64, 16  # random groups of rows whose decisions set the network's scale
 
 
 class DirectLearner(Learner):
     """Learns the decision itself: a plain network, trained on the cost.
 
-    Its output is brought into the feasible set by the solver, in training and when deciding.
-    Prefer it where only the decision is wanted, the feasible set never changes and data are
-    plenty: on easy problems it is hard to beat. It has no scenarios, so nothing can be asked of
-    it but its decision.
+    Its output is projected onto the feasible set by the solver, in training and when deciding.
+    When to use: where only the decision is wanted, the feasible set never changes and data are
+    plenty.
 
     Parameters
     ----------
@@ -62,54 +54,49 @@ class DirectLearner(Learner):
         self.network = network
         self.solver = solver
 
-    def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, past: Past) -> DirectPolicy:
-        if self.solver is not None:
-            require_instance("solver", self.solver, ProgramSolver, "InteriorPointSolver()")
+    def _fit(
+        self, X: Any, y: Any, X_val: Any, y_val: Any, problems: TrainingProblems
+    ) -> DirectPolicy:
+        example = "InteriorPointSolver()"
+        require_instance("solver", self.solver, ProgramSolver, example, optional=True)
+        require_instance("network", self.network, PointPredictor, "PointPredictor()", optional=True)
         require_gradients(self.problem)
-        unsupported_reason = self.problem.direct_unsupported_reason()
-        if unsupported_reason is not None:
-            raise UnsupportedProblemError(unsupported_reason)
-        rule = self._cloned_rule()
+        reason = self.problem.direct_unsupported_reason()
+        if reason is not None:
+            raise UnsupportedProblemError(reason)
+        network = PointPredictor() if self.network is None else clone(self.network)
         outcomes = check_outcomes(self, y)
-        near = _decisions_of_groups(past.problem, outcomes)
-        rows, validation = rule.prepare(X, y, X_val, y_val, predicted=near)
-
-        def decide(problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
-            wanted = rule.scenarios_with_gradients(x, 1, generator).values[:, 0]
-            return project(problem, wanted, outcomes.shape[1], self.solver)
-
-        problem = past.of(rows)
-        objective = DecisionCost(
-            decide=decide,
-            rows=rows,
-            judge=Judge.of(problem, rows, None),
-            validation=validation,
-            validation_judge=Judge.of(past.of_validation(validation), validation, None)
-            if validation
-            else None,
-            scale=cost_of_ignoring_context(problem, rows.y, None),
-            title="direct",
-            learned_with={"the solver": self.solver or InteriorPointSolver()},
+        decisions = _decisions_of_groups(problems.problem, outcomes)
+        rows, validation = network.prepare(X, y, X_val, y_val, predicted=decisions)
+        objective = ProjectionCost.from_rows(
+            network, problems, rows, validation, None, solver=self.solver
         )
-        rule.train(objective, rows, rule.training or Training())
-        self.history_ = rule.history_
-        self._remember(rule)
+        network.train(objective, rows, network.training or Training())
+        self._remember(network)
         solver = self.solver or InteriorPointSolver()
-        return DirectPolicy(self.problem, rule, outcomes.shape[1], column_names(y), solver)
+        return DirectPolicy(self.problem, network, outcomes.shape[1], column_names(y), solver)
 
-    def _cloned_rule(self) -> PointPredictor:
-        if self.network is None:
-            return PointPredictor()
-        if not isinstance(self.network, PointPredictor):
-            raise InvalidInputError(
-                f"network must be a PointPredictor, for a decision is one value, with no "
-                f"distribution, but is {came_as(self.network)}"
-            )
-        return clone(self.network)
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectionCost(DecisionCost):
+    """The cost of a network's outputs, projected onto the feasible set."""
+
+    title: str = "direct"
+    solver: ProgramSolver | None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With what projects."""
+        return super().identity | {"the solver": self.solver or InteriorPointSolver()}
+
+    def decide(self, problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
+        """Project the network's outputs."""
+        wanted = self.predictor.scenarios_with_gradients(x, 1, generator).values[:, 0]
+        return project(problem, wanted, self.training.rows.y.shape[1], self.solver)
 
 
 def _decisions_of_groups(problem: Problem, outcome: np.ndarray) -> np.ndarray:
-    """Best decisions of small random groups of rows: where good decisions lie, and how far apart.
+    """Best decisions of small random groups of rows, (any number, n_decisions).
 
     The network's outputs are centred and scaled with them, so that training starts inside.
     """

@@ -1,20 +1,18 @@
-"""What learners minimise: the cost of decisions.
-
-May import: exceptions, predictors, problems, solvers.
-"""
+"""What learners minimise: the cost of decisions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from forewise.exceptions import SolveError, UnsupportedProblemError
-from forewise.predictors.networks.base import Rows
+from forewise.learners.base import TrainingProblems
+from forewise.predictors.networks.base import NetworkPredictor, Rows
 from forewise.predictors.networks.network import Network
 from forewise.predictors.networks.training import Objective, validation_generator
 from forewise.problems.base import Problem
@@ -23,130 +21,142 @@ from forewise.solvers.auto import solve
 from forewise.solvers.base import Solver
 from forewise.solvers.solution import Solution, Status
 
-#: Decide: the problem and the scaled contexts of some rows to a solution, with gradients unless
-#: they are off.
-Decide = Callable[[Problem, torch.Tensor, torch.Generator], Solution]
-
 _TOLERATED = 0.5  # share of a batch that may fail before training gives up
-_SAMPLED = 512  # rows that say what ignoring the context costs
+_SAMPLED = 512  # rows that the context-free regret is computed from
 _POOLED = 64  # outcomes that stand for all, where each row has a problem of its own
 
 
 @dataclass(frozen=True)
-class Judge:
+class CostEvaluator:
     """Costs of decisions on rows whose outcomes are known."""
 
     problem: Problem  # of these rows
+    rows: Rows
     outcome: torch.Tensor  # (n_contexts, n_outcomes)
     informed_cost: float  # mean cost of deciding with the outcome known
 
     @classmethod
-    def of(cls, problem: Problem, rows: Rows, solver: Solver | None) -> Judge:
-        """The judge of some rows."""
+    def from_rows(cls, problem: Problem, rows: Rows, solver: Solver | None) -> Self:
+        """The evaluator of some rows."""
         outcome = torch.from_numpy(rows.y)
         informed = solve(problem, Scenarios(outcome[:, None]), solver, on_failure="return")
-        return cls(problem, outcome, float(informed.objective.nanmean()))
+        return cls(problem, rows, outcome, float(informed.objective.nanmean()))
 
-    def cost(self, solution: Solution, rows: torch.Tensor | None = None) -> torch.Tensor:
-        """Mean cost over the contexts that have a decision."""
-        return self._decided_costs(solution, rows).mean()
-
-    def costs(self, solution: Solution) -> torch.Tensor:
-        """Cost of every context (n_contexts,), without gradients; NaN where it has no decision."""
-        costs = torch.full_like(self.outcome[:, 0], torch.nan)
-        costs[solution.optimal] = self._decided_costs(solution, None).detach().to(costs)
-        return costs
-
-    def _decided_costs(self, solution: Solution, rows: torch.Tensor | None) -> torch.Tensor:
+    def decided_costs(self, solution: Solution, rows: torch.Tensor | None = None) -> torch.Tensor:
+        """Costs of the contexts that have a decision, of all or of some of the rows."""
         outcome, problem, chosen = self.outcome, self.problem, solution.first_stage
         if rows is not None:
             outcome, problem = outcome[rows], problem.for_contexts(rows)
         decided = solution.optimal
         if not bool(decided.all()):
-            _require_most(solution)
+            failed = [status for status in solution.status if status is not Status.OPTIMAL]
+            if len(failed) > _TOLERATED * len(decided):
+                raise SolveError(
+                    f"{len(failed)} of the {len(decided)} programs of a training batch have no "
+                    f"optimal decision (the first is {failed[0]}: {failed[0].advice})",
+                    solution,
+                )
             chosen, outcome = chosen[decided], outcome[decided]
             problem = problem.for_contexts(decided.nonzero().squeeze(-1))
         return problem.training_cost(chosen, outcome)
 
-    def regret(self, solution: Solution) -> float:
-        """Mean cost above that of deciding with the outcome known."""
-        return self.cost(solution).item() - self.informed_cost
+    def costs(self, solution: Solution) -> torch.Tensor:
+        """Cost of every context (n_contexts,), without gradients; NaN where it has no decision."""
+        costs = torch.full_like(self.outcome[:, 0], torch.nan)
+        costs[solution.optimal] = self.decided_costs(solution).detach().to(costs)
+        return costs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DecisionCost(Objective):
-    """The cost of the decisions themselves, in units of what ignoring the context costs.
+    """The cost of the decisions that a network leads to, in units of the context-free regret.
 
-    Costs of single outcomes are noisy: of many epochs the one that seems best on the validation
-    rows may have been lucky. Where training starts from a forecast that is good already
-    (`start_costs` are those of its decisions on the validation rows), an epoch that is not better
-    than the start by one standard error of the difference, row by row, has that error on top.
+    After a warm start, whose decisions on the validation rows cost `start_costs`, the weights that
+    are kept follow the one-standard-error rule: an epoch that is not better than the start by one
+    standard error of the difference, row by row, has that error added to its validation loss.
     """
 
-    decide: Decide
-    rows: Rows
-    judge: Judge
-    validation: Rows | None
-    validation_judge: Judge | None
+    predictor: NetworkPredictor
+    training: CostEvaluator
+    validation: CostEvaluator | None
     scale: float
-    title: str
-    learned_with: dict[str, Any]  # the learner's own part in `identity`
     start_costs: torch.Tensor | None = None  # (n_contexts,) of the validation rows
+
+    @classmethod
+    def from_rows(
+        cls,
+        predictor: NetworkPredictor,
+        problems: TrainingProblems,
+        rows: Rows,
+        validation_rows: Rows | None,
+        evaluation_solver: Solver | None,
+        **settings: Any,
+    ) -> Self:
+        """The objective of a prepared predictor; `settings` are the subclass's own fields."""
+        problem, validation = problems.for_rows(rows), None
+        training = CostEvaluator.from_rows(problem, rows, evaluation_solver)
+        if validation_rows is not None:
+            own = problems.for_validation(validation_rows)
+            validation = CostEvaluator.from_rows(own, validation_rows, evaluation_solver)
+        scale = context_free_regret(problem, rows.y, evaluation_solver)
+        return cls(
+            predictor=predictor, training=training, validation=validation, scale=scale, **settings
+        )
+
+    @abstractmethod
+    def decide(self, problem: Problem, x: torch.Tensor, generator: torch.Generator) -> Solution:
+        """Decisions of scaled contexts, with gradients unless they are off."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The problem with all its numbers, and what is decided with."""
-        rows, judge = self.validation, self.validation_judge
+        """The problem with all its numbers; subclasses add what is decided with."""
+        val = self.validation
         return {
             "the objective": self.title,
-            "the validation rows": None if rows is None else (rows.X, rows.y),
-            "the problem or what is given": (self.judge.problem, judge and judge.problem),
-            **self.learned_with,
+            "the validation rows": val and (val.rows.X, val.rows.y),
+            "the problem or what is given": (self.training.problem, val and val.problem),
         }
 
-    def from_warm_start(self, seed: int) -> DecisionCost:
-        """The same, with its start as what is to be left for good reasons only."""
-        return replace(self, start_costs=self._validation_costs(validation_generator(seed)))
+    @torch.no_grad()
+    def from_warm_start(self, seed: int) -> Self:
+        """The same objective, with the one-standard-error rule against the present weights."""
+        val = self.validation
+        if val is None:
+            return self
+        solution = self.decide(val.problem, val.rows.x_scaled, validation_generator(seed))
+        return replace(self, start_costs=val.costs(solution))
 
     def loss(
         self, network: Network, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
         """Mean cost of the rows' decisions."""
-        problem = self.judge.problem.for_contexts(rows)
-        solution = self.decide(problem, self.rows.x_scaled[rows], generator)
-        return self.judge.cost(solution, rows) / self.scale
+        problem = self.training.problem.for_contexts(rows)
+        solution = self.decide(problem, self.training.rows.x_scaled[rows], generator)
+        return self.training.decided_costs(solution, rows).mean() / self.scale
 
+    @torch.no_grad()
     def validate(
         self, network: Network, epoch: int, generator: torch.Generator
     ) -> dict[str, float]:
         """Mean cost of the validation rows' decisions, and their regret in the user's units."""
-        costs = self._validation_costs(generator)
-        if costs is None or self.validation_judge is None:
+        val = self.validation
+        if val is None:
             return {}
+        costs = val.costs(self.decide(val.problem, val.rows.x_scaled, generator))
         cost = costs.nanmean().item()
-        figures = {
-            "validation": cost / self.scale,
-            "regret": cost - self.validation_judge.informed_cost,
-        }
+        figures = {"validation": cost / self.scale, "regret": cost - val.informed_cost}
         if self.start_costs is None:
             return figures
         error = _standard_error(costs - self.start_costs)
         better = cost + error < self.start_costs.nanmean().item()
         return figures | {"penalty": 0.0 if better else error / self.scale}
 
-    @torch.no_grad()
-    def _validation_costs(self, generator: torch.Generator) -> torch.Tensor | None:
-        if self.validation is None or self.validation_judge is None:
-            return None
-        judge = self.validation_judge
-        return judge.costs(self.decide(judge.problem, self.validation.x_scaled, generator))
 
-
-def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | None) -> float:
-    """Mean regret of the one decision that is best for all rows together: a natural unit.
+def context_free_regret(problem: Problem, y: np.ndarray, solver: Solver | None) -> float:
+    """Mean regret of the one decision that is best for all rows together.
 
     Where rows have problems of their own, each has its best decision for the outcomes of all. 1
-    where it cannot be told (no such decision, or it has no regret).
+    where there is no such decision, or it has no regret.
     """
     outcome = torch.from_numpy(y)
     places = _spread(len(outcome), _SAMPLED)
@@ -154,20 +164,18 @@ def cost_of_ignoring_context(problem: Problem, y: np.ndarray, solver: Solver | N
     pool = some[None]
     if own.n_contexts is not None:
         pool = some[_spread(len(some), _POOLED)].expand(len(some), -1, -1)
-    ignorant = solve(own, Scenarios(pool), solver, on_failure="return")
+    context_free = solve(own, Scenarios(pool), solver, on_failure="return")
     informed = solve(own, Scenarios(some[:, None]), solver, on_failure="return")
-    decision = ignorant.decision.expand(len(some), -1)
+    decision = context_free.decision.expand(len(some), -1)
     regret = (own.unchecked_cost(decision, some) - informed.objective).nanmean().item()
-    return regret if regret > 1e-9 * abs(ignorant.objective.nanmean().item()) else 1.0
+    return regret if regret > 1e-9 * abs(context_free.objective.nanmean().item()) else 1.0
 
 
 def require_gradients(problem: Problem) -> None:
     """Raise with what is possible instead, where decisions have no gradients."""
-    unsupported_reason = problem.gradient_unsupported_reason()
-    if unsupported_reason is not None:
-        raise UnsupportedProblemError(
-            f"this problem cannot be learned through: {unsupported_reason}"
-        )
+    reason = problem.gradient_unsupported_reason()
+    if reason is not None:
+        raise UnsupportedProblemError(f"this problem cannot be learned through: {reason}")
 
 
 def _standard_error(values: torch.Tensor) -> float:
@@ -179,13 +187,3 @@ def _standard_error(values: torch.Tensor) -> float:
 def _spread(n_rows: int, at_most: int) -> torch.Tensor:
     """Some rows, evenly spread."""
     return torch.linspace(0, n_rows - 1, min(n_rows, at_most)).long()
-
-
-def _require_most(solution: Solution) -> None:
-    failed = [status for status in solution.status if status is not Status.OPTIMAL]
-    if len(failed) > _TOLERATED * len(solution.status):
-        raise SolveError(
-            f"{len(failed)} of the {len(solution.status)} programs of a training batch have no "
-            f"optimal decision (the first is {failed[0]}: {failed[0].advice})",
-            solution,
-        )

@@ -1,12 +1,11 @@
 """Policies: from a context to a decision; what is saved, loaded and served.
 
-May import: problems, solvers, predictors, storage; never learners. `base` is the contract and
-the loop over pieces of a large table, `scenario` and `direct` the two kinds, `files` the format.
+`base` has the contract and the two kinds, `packing` what can be stored and the door for classes of
+others (`register`), `files` the built-in classes and reading, `migration` older formats.
 """
 
-from forewise.policy.base import Policy
-from forewise.policy.direct import DirectPolicy
+from forewise.policy.base import DirectPolicy, Policy, ScenarioPolicy
 from forewise.policy.files import load_policy
-from forewise.policy.scenario import ScenarioPolicy
+from forewise.policy.packing import register
 
-__all__ = ["DirectPolicy", "Policy", "ScenarioPolicy", "load_policy"]
+__all__ = ["DirectPolicy", "Policy", "ScenarioPolicy", "load_policy", "register"]

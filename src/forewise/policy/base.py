@@ -1,6 +1,7 @@
-"""The contract of a policy, and how it decides for any number of contexts.
+"""The contract of a policy, how it decides for any number of contexts, and the two kinds.
 
-May import: exceptions, display, arguments, tables, problems, solvers, predictors.
+To add a kind of policy: a frozen dataclass with the methods below, registered with
+`forewise.policy.register`.
 """
 
 from __future__ import annotations
@@ -8,21 +9,28 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
+import torch
 
 from forewise.display import COLUMNS, described, html_parts
-from forewise.exceptions import ExtrapolationWarning, InvalidInputError, SolveError
-from forewise.policy.packing import write_policy
-from forewise.predictors.base import check_n_scenarios
+from forewise.exceptions import ExtrapolationWarning, SolveError
+from forewise.policy.packing import KIND, VERSION, pack
+from forewise.predictors import PointPredictor, Predictor
 from forewise.problems.base import Problem
+from forewise.scenarios import Scenarios
+from forewise.solvers.auto import AutoSolver, solve
+from forewise.solvers.base import ProgramSolver, Solver
+from forewise.solvers.interior_point.solver import InteriorPointSolver
+from forewise.solvers.projection import project
 from forewise.solvers.solution import Solution, Status
-from forewise.validation.arguments import as_random_state
-from forewise.validation.tables import check_same_rows, like
+from forewise.storage import write_folder
+from forewise.validation.frames import like
+from forewise.validation.parameters import as_random_state, require_choice, require_count
+from forewise.validation.tables import check_same_rows
 
 #: Numbers in the scenarios of one piece: what bounds the memory of `decide`.
 _ENTRIES = 2**20
@@ -36,17 +44,8 @@ class Policy(ABC):
 
     @property
     @abstractmethod
-    def n_outcomes(self) -> int:
-        """Number of outcomes the policy was fitted on."""
-
-    @property
-    @abstractmethod
-    def outcome_names(self) -> list[str] | None:
-        """Names of the outcomes, where the training table had them."""
-
-    @abstractmethod
-    def _check(self, X: Any) -> np.ndarray:
-        """Contexts as float64, in the columns of the fitted ones."""
+    def _fitted(self) -> Predictor:
+        """The fitted predictor, which knows the columns of the contexts."""
 
     @abstractmethod
     def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
@@ -55,9 +54,15 @@ class Policy(ABC):
         `problem` is the policy's own, as it stands in these contexts.
         """
 
-    @abstractmethod
-    def _extrapolates(self, X: np.ndarray) -> np.ndarray:
-        """Which checked contexts are unlike those of training, ``(n_contexts,)``."""
+    @property
+    def n_outcomes(self) -> int:
+        """Number of outcomes the policy was fitted on."""
+        return self._fitted.n_outcomes_
+
+    @property
+    def outcome_names(self) -> list[str] | None:
+        """Names of the outcomes, where the training table had them."""
+        return self._fitted.outcome_names_
 
     def decide(
         self,
@@ -95,31 +100,30 @@ class Policy(ABC):
         -------
         (n_contexts, n_decisions), in the kind of container that X came in
         """
-        if on_failure not in ("raise", "return"):
-            raise InvalidInputError(
-                f'on_failure must be "raise" or "return", but is {on_failure!r}'
-            )
-        check_n_scenarios(n_scenarios)
+        require_choice("on_failure", on_failure, ("raise", "return"))
+        n_scenarios = require_count("n_scenarios", n_scenarios)
         random = as_random_state(random_state)
-        contexts = self._check(X)
+        contexts = self._fitted.check_contexts(X)
         check_same_rows(X=X, given=given)
         problem = self.problem.bound_for(len(contexts), given)
-        _warn_of_extrapolation(self._extrapolates(contexts))
+        _warn_of_extrapolation(self._fitted.extrapolates(contexts))
         seed = int(random.randint(2**31))
         decisions = np.empty((len(contexts), self.n_decisions))
         failed: list[tuple[int, Status]] = []
-        for piece in self._pieces(len(contexts), n_scenarios, progress):
+        size = max(1, min(4096, _ENTRIES // max(1, n_scenarios * max(self.n_outcomes, 4))))
+        for start in _shown(range(0, len(contexts), size), progress):
+            piece = slice(start, min(start + size, len(contexts)))
             own = problem.for_contexts(piece)
             solution = self._decide(own, contexts[piece], n_scenarios, seed)
             decisions[piece] = solution.decision.detach().numpy()
             failed += [
-                (piece.start + i, status)
+                (start + i, status)
                 for i, status in enumerate(solution.status)
                 if status is not Status.OPTIMAL
             ]
         decided = like(X, decisions, self.decision_names)
         if failed and on_failure == "raise":
-            raise SolveError(_told(failed, len(contexts)), decided)
+            raise SolveError(_failure_message(failed, len(contexts)), decided)
         return decided
 
     def decide_by_name(self, X: Any, *arguments: Any, **options: Any) -> dict[str, np.ndarray]:
@@ -131,7 +135,7 @@ class Policy(ABC):
 
         The write is atomic: whoever reads gets the old policy or the new one, never a mixture.
         """
-        write_policy(folder, self)
+        write_folder(folder, {"policy": pack(self, "policy")}, kind=KIND, version=VERSION)
 
     @property
     def n_decisions(self) -> int:
@@ -157,31 +161,114 @@ class Policy(ABC):
         more = ", ..." if self.n_decisions > COLUMNS else ""
         return html_parts(self, decisions=names + more)
 
-    def _pieces(self, n_contexts: int, n_scenarios: int, progress: bool) -> Iterator[slice]:
-        size = max(1, min(4096, _ENTRIES // max(1, n_scenarios * max(self.n_outcomes, 4))))
-        console = Console(stderr=True)
-        shown = progress and console.is_terminal
-        starts = range(0, n_contexts, size)
-        for start in track(starts, "deciding", console=console, disable=not shown):
-            yield slice(start, min(start + size, n_contexts))
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScenarioPolicy(Policy):
+    """Draws scenarios of the outcome, and solves one stochastic program per context.
+
+    Where uncertainty cannot matter (`certainty_equivalent`), it solves for the mean or the median
+    of the scenarios alone. The predictor is a fitted one.
+    """
+
+    problem: Problem
+    predictor: Predictor
+    solver: Solver = field(default_factory=AutoSolver)
+
+    @property
+    def _fitted(self) -> Predictor:
+        return self.predictor
+
+    def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
+        scenarios = self.predictor.sample_checked(X, n_scenarios, seed)
+        equivalent = self.problem.certainty_equivalent()
+        if equivalent is not None:
+            collapse = {"mean": _mean_scenario, "median": _median_scenario}
+            scenarios = collapse[equivalent.statistic](scenarios)
+        return solve(problem, scenarios, self.solver, on_failure="return")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectPolicy(Policy):
+    """A network from context to decision, projected onto the feasible set by the solver.
+
+    Parameters
+    ----------
+    problem : Problem
+    rule : PointPredictor
+        Fitted; what it predicts is a decision.
+    outcomes : int
+        Number of outcomes it was trained on.
+    names : list of str or None
+        Their names.
+    solver : ProgramSolver
+    """
+
+    problem: Problem
+    rule: PointPredictor
+    outcomes: int
+    names: list[str] | None = None
+    solver: ProgramSolver = field(default_factory=InteriorPointSolver)
+
+    @property
+    def _fitted(self) -> Predictor:
+        return self.rule
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of outcomes the policy was trained on."""
+        return self.outcomes
+
+    @property
+    def outcome_names(self) -> list[str] | None:
+        """Names of the outcomes, where the training table had them."""
+        return self.names
+
+    def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
+        wanted = self.rule.sample_checked(X, 1, seed).values[:, 0]
+        return project(problem, wanted, self.n_outcomes, self.solver)
+
+
+def _mean_scenario(scenarios: Scenarios) -> Scenarios:
+    """One scenario per context: the weighted mean."""
+    return Scenarios((scenarios.weights[..., None] * scenarios.values).sum(1, keepdim=True))
+
+
+def _median_scenario(scenarios: Scenarios) -> Scenarios:
+    """One scenario per context: the weighted median of each outcome."""
+    values, order = scenarios.values.sort(dim=1)
+    weights = scenarios.weights[..., None].expand_as(values).gather(1, order)
+    reached = weights.cumsum(1) >= 0.5 - 1e-12
+    first = reached.to(torch.uint8).argmax(1, keepdim=True)
+    return Scenarios(values.gather(1, first))
+
+
+def _shown(starts: range, progress: bool) -> Iterable[int]:
+    """The starts of pieces, with a progress bar where there is a terminal."""
+    if not progress:
+        return starts
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(starts, "deciding", console=console, disable=not console.is_terminal)
 
 
 def _warn_of_extrapolation(rows: np.ndarray) -> None:
-    """Say once how many rows lie outside what was seen."""
+    """Warn once of the number of rows outside the training range."""
     if not rows.any():
         return
     first = ", ".join(str(row) for row in np.flatnonzero(rows)[:_SHOWN])
     warnings.warn(
         f"{rows.sum()} of {len(rows)} contexts lie outside the range of the training rows by more "
-        f"than half of its width (the first are rows {first}). What a network predicts there "
-        "may be anything. With off_support=OffSupportFallback() it draws past outcomes there; with "
-        "extrapolate=False it holds every column at the range seen",
+        f"than half of its width (the first are rows {first}), where the predictions of a network "
+        "are unreliable. With off_support=OffSupportFallback() it draws past outcomes there; with "
+        "extrapolate=False it clips every column to the range seen",
         ExtrapolationWarning,
         stacklevel=3,
     )
 
 
-def _told(failed: list[tuple[int, Status]], n_contexts: int) -> str:
+def _failure_message(failed: list[tuple[int, Status]], n_contexts: int) -> str:
     listed = "; ".join(f"row {i} is {status} ({status.advice})" for i, status in failed[:_SHOWN])
     more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
     return (

@@ -1,82 +1,77 @@
 """Objects to trees of plain values and arrays, and back: what may be stored, and how.
 
-An object is stored as the name of its class, the arguments it was made with and, if it is an
-estimator, what it was fitted to. A problem that was written in CVXPY is stored as what was read
-from it. Reading makes objects of the classes registered here and of no
-others, through their own checked constructors: no code comes from a file.
-May import: exceptions, problems, solvers, predictors, storage.
+An object is stored as the name of its class, the arguments it was made with and, if it is a
+predictor, what it was fitted to. A problem that was written in CVXPY is stored as what was read
+from it. Reading makes objects of registered classes only, through their own checked constructors.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
 
-from forewise import predictors, problems, solvers
-from forewise.exceptions import ForewiseError, StorageError
-from forewise.problems.cvxpy import CvxpyProblem
-from forewise.storage import write_folder
+from forewise.exceptions import ForewiseError, InputTypeError, InvalidInputError, StorageError
+from forewise.predictors.base import Predictor
+from forewise.problems.cvxpy.problem import CvxpyProblem
 
-KIND, VERSION = "policy", 1
+KIND, VERSION = "policy", 2
 
-_CLASSES: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        CvxpyProblem,
-        problems.Newsvendor,
-        problems.Portfolio,
-        problems.QuadraticNewsvendor,
-        problems.RiskAverseProblem,
-        problems.CVaR,
-        problems.Expectation,
-        problems.MeanCVaR,
-        problems.WorstCase,
-        solvers.AutoSolver,
-        solvers.ClarabelEngine,
-        solvers.ConicSolver,
-        solvers.DualSearchSolver,
-        solvers.IntegerSolver,
-        solvers.InteriorPointSolver,
-        solvers.MoreauEngine,
-        solvers.ReferenceSolver,
-        solvers.RidgeSolver,
-        solvers.RiskSolver,
-        solvers.WeightedQuantileSolver,
-        predictors.BayesianPredictor,
-        predictors.BoostingPredictor,
-        predictors.EmpiricalPredictor,
-        predictors.EnsemblePredictor,
-        predictors.ForestPredictor,
-        predictors.GaussianPredictor,
-        predictors.GaussianProcessPredictor,
-        predictors.GroupedPredictor,
-        predictors.MixturePredictor,
-        predictors.NeighborPredictor,
-        predictors.PointPredictor,
-        predictors.QuantileBoostingPredictor,
-        predictors.ResidualPredictor,
-        predictors.Training,
-        predictors.CosineSchedule,
-        predictors.ExponentialSchedule,
-        predictors.FourierFeatures,
-        predictors.OffSupportFallback,
-    )
-}
+_CONTAINERS = ("dict", "list", "text", "tuple")
+_CLASSES: dict[str, type] = {}
+_NAMES: dict[type, str] = {}
+
+_Class = TypeVar("_Class", bound=type)
 
 
-def register(kind: type) -> type:
-    """Let a class be stored under its name; used as a decorator by policies themselves."""
-    _CLASSES[kind.__name__] = kind
-    return kind
+@overload
+def register(cls: _Class, name: str | None = None) -> _Class: ...
+@overload
+def register(cls: None = None, name: str | None = None) -> Callable[[_Class], _Class]: ...
+def register(cls: Any = None, name: str | None = None) -> Any:
+    """Let policies with objects of a class be stored, and made again when they are loaded.
 
+    The class is that of a problem, predictor, solver or policy, or of one of their arguments. Its
+    objects must keep the arguments they were made with as attributes of the same names; what a
+    predictor was fitted to are its attributes that end in an underscore. A file names classes and
+    never causes an import, so register before loading, where the class is defined.
 
-def write_policy(folder: str | os.PathLike[str], policy: Any) -> None:
-    """Write a policy to a folder."""
-    write_folder(folder, {"policy": pack(policy, "policy")}, kind=KIND, version=VERSION)
+    Parameters
+    ----------
+    cls : type
+        Without it, `register` returns a decorator.
+    name : str, optional
+        What the class is called in files, by default as in Python. A name that another class has
+        is refused; a class of the same module and qualified name, defined anew, takes its place.
+
+    Examples
+    --------
+    >>> @register(name="acme.Season")
+    ... class Season:
+    ...     def __init__(self, length=7):
+    ...         self.length = length
+    """
+    if cls is None:
+        return lambda made: register(made, name)
+    if not isinstance(cls, type):
+        raise InputTypeError(f"cls must be a class, but is a {type(cls).__name__}")
+    name = cls.__name__ if name is None else name
+    if not isinstance(name, str) or not name or name in _CONTAINERS:
+        raise InvalidInputError(
+            f"name must be a name other than {', '.join(_CONTAINERS)}, but is {name!r}"
+        )
+    other = _CLASSES.get(name, cls)
+    if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise InvalidInputError(
+            f"name must not be taken, but {name!r} is {other.__module__}.{other.__qualname__}: "
+            f"pass another, as register(..., name='yours.{name}')"
+        )
+    _CLASSES[name], _NAMES[cls] = cls, name
+    return cls
 
 
 def pack(value: Any, path: str) -> Any:
@@ -95,21 +90,25 @@ def pack(value: Any, path: str) -> Any:
         items = [pack(item, f"{path}[{i}]") for i, item in enumerate(value)]
         return {"class": type(value).__name__, "items": items}
     if isinstance(value, dict):
-        entries = {str(key): pack(item, f"{path}.{key}") for key, item in value.items()}
-        return {"class": "dict", "items": entries}
-    if type(value).__name__ not in _CLASSES:
+        return {"class": "dict", "items": _packed({str(k): v for k, v in value.items()}, path)}
+    name = _NAMES.get(type(value))
+    if name is None:
         raise StorageError(
-            f"{path} is a {type(value).__name__}, which cannot be stored; what can is: "
-            f"{', '.join(sorted(_CLASSES))}"
+            f"{path} is a {type(value).__name__}, which cannot be stored: it is not registered. A "
+            f"class of your own can be, with forewise.policy.register({type(value).__name__}); "
+            f"known are {', '.join(sorted(_CLASSES))}"
         )
     if isinstance(value, CvxpyProblem):
-        return {"class": type(value).__name__, "state": pack(value.state(), path)}
-    settings = {name: pack(item, f"{path}.{name}") for name, item in _settings(value).items()}
-    packed: dict[str, Any] = {"class": type(value).__name__, "settings": settings}
-    if isinstance(value, predictors.Predictor) and value.is_fitted:
-        state = value.state()
-        packed["fitted"] = {name: pack(item, f"{path}.{name}") for name, item in state.items()}
-    return packed
+        return {"class": name, "state": pack(value.state(), path)}
+    if not isinstance(value, Predictor):
+        arguments = {key: getattr(value, key) for key in inspect.signature(type(value)).parameters}
+        return {"class": name, "settings": _packed(arguments, path)}
+    packed = {"class": name, "settings": _packed(value.settings(), path)}
+    return packed | ({"fitted": _packed(value.state(), path)} if value.is_fitted else {})
+
+
+def _packed(values: dict[str, Any], path: str) -> dict[str, Any]:
+    return {key: pack(value, f"{path}.{key}") for key, value in values.items()}
 
 
 def unpack(tree: Any) -> Any:
@@ -117,17 +116,17 @@ def unpack(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
     try:
-        return _object_of(tree)
+        return _object_from(tree)
     except StorageError:
         raise
     except (ForewiseError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
         raise StorageError(
-            f"the stored {tree.get('class', 'object')} does not make sense: {error}"
+            f"the stored {tree.get('class', 'object')} is not valid: {error}"
         ) from error
 
 
-def _object_of(tree: dict[str, Any]) -> Any:
+def _object_from(tree: dict[str, Any]) -> Any:
     name = tree["class"]
     if name in ("list", "tuple"):
         items = [unpack(item) for item in tree["items"]]
@@ -135,22 +134,19 @@ def _object_of(tree: dict[str, Any]) -> Any:
     if name == "text":
         return np.array(tree["items"], dtype=object)
     if name == "dict":
-        return {key: unpack(item) for key, item in tree["items"].items()}
+        return _unpacked(tree["items"])
     if name not in _CLASSES:
         raise StorageError(
-            f"a {name} is stored here, which this version of forewise does not know: "
-            "it was written by another version"
+            f"a {name} is stored here, which is not registered: import the module that registers "
+            "it (forewise.policy.register), or use the version of forewise that wrote it"
         )
     if "state" in tree:
         return CvxpyProblem.from_state(unpack(tree["state"]))
-    made = _CLASSES[name](**{key: unpack(item) for key, item in tree["settings"].items()})
+    made = _CLASSES[name](**_unpacked(tree["settings"]))
     if "fitted" in tree:
-        made.restore({key: unpack(item) for key, item in tree["fitted"].items()})
+        made.restore(_unpacked(tree["fitted"]))
     return made
 
 
-def _settings(value: Any) -> dict[str, Any]:
-    """The arguments that a constructor would make the same object from."""
-    if isinstance(value, predictors.Predictor):
-        return value.settings()
-    return {name: getattr(value, name) for name in inspect.signature(type(value)).parameters}
+def _unpacked(trees: dict[str, Any]) -> dict[str, Any]:
+    return {key: unpack(tree) for key, tree in trees.items()}

@@ -1,8 +1,7 @@
 """What can be stored, as JSON with references to arrays, and back.
 
-A dict whose keys begin with one $ is ours: ``{"$array": name, "dtype": ..., "shape": ...}`` stands
-for an array, ``{"$float": "nan"}`` for a number that JSON has no word for. May import: exceptions,
-its sibling `complaints`.
+A dict whose keys begin with one $ is a reference: ``{"$array": name, "dtype": ..., "shape": ...}``
+stands for an array, ``{"$float": "nan"}`` for a number that JSON cannot hold.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import torch
 
-from forewise.exceptions import InvalidInputError
-from forewise.storage.complaints import reject
+from forewise.exceptions import InvalidInputError, StorageError
 
 #: What can be stored. Arrays and tensors come back as arrays, tuples as lists.
 Tree: TypeAlias = (
@@ -33,42 +31,40 @@ _MAX_INT_BITS = 4096  # a random generator's state fits; Python refuses to parse
 def encode(value: Any, path: str, arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
     """`value` as JSON can hold it; its arrays go to `arrays`, and references take their place."""
     if depth > _MAX_DEPTH:
-        raise InvalidInputError(
-            f"{path[:60]}... cannot be stored: it is nested more than {_MAX_DEPTH} deep; "
-            "does it contain itself?"
-        )
-    if value is None:
-        return None
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, str):
-        return _encode_text(value, path)
-    if isinstance(value, int | np.integer):
-        if int(value).bit_length() > _MAX_INT_BITS:
-            _refuse(path, f"an integer of more than {_MAX_INT_BITS} bits")
-        return int(value)
-    if isinstance(value, float | np.float32 | np.float16):
-        number = float(value)
-        return number if math.isfinite(number) else {"$float": repr(number)}
-    if isinstance(value, list | tuple):
-        return [encode(v, f"{path}[{i}]", arrays, depth + 1) for i, v in enumerate(value)]
-    if isinstance(value, dict):
-        encoded = {}
-        for key, entry in value.items():
-            if not isinstance(key, str):
-                _refuse(f"{path}[{key!r}]", f"a key of type {type(key).__name__}; use text keys")
-            name = _encode_text(key, path)
-            # A leading $ marks what is ours, so one of the user's is doubled.
-            encoded["$" + name if name.startswith("$") else name] = encode(
-                entry, f"{path}.{name}" if path else name, arrays, depth + 1
-            )
-        return encoded
+        _refuse(f"{path[:60]}...", f"nested more than {_MAX_DEPTH} deep; does it contain itself?")
     if isinstance(value, torch.Tensor):
         try:
             value = value.numpy(force=True)
         except (TypeError, RuntimeError) as error:
             layout = str(value.layout).removeprefix("torch.")
             _refuse(path, f"a {layout} tensor of {value.dtype} ({error}); convert it", error)
+    match value:
+        case None:
+            return None
+        case bool() | np.bool_():
+            return bool(value)
+        case str():
+            return _encode_text(value, path)
+        case int() | np.integer():
+            if int(value).bit_length() > _MAX_INT_BITS:
+                _refuse(path, f"an integer of more than {_MAX_INT_BITS} bits")
+            return int(value)
+        case float() | np.floating() if not isinstance(value, np.longdouble):
+            number = float(value)
+            return number if math.isfinite(number) else {"$float": repr(number)}
+        case list() | tuple():
+            return [encode(v, f"{path}[{i}]", arrays, depth + 1) for i, v in enumerate(value)]
+        case dict():
+            encoded = {}
+            for key, entry in value.items():
+                if not isinstance(key, str):
+                    _refuse(f"{path}[{key!r}]", f"a key of type {type(key).__name__}; use text")
+                name = _encode_text(key, path)
+                # A leading $ marks a reference, so one in a user's key is doubled.
+                encoded["$" + name if name.startswith("$") else name] = encode(
+                    entry, f"{path}.{name}" if path else name, arrays, depth + 1
+                )
+            return encoded
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         _refuse(path, f"a {type(value).__name__}")
     if value.dtype.kind in "UTO":
@@ -103,14 +99,17 @@ def decode(node: Any, arrays: dict[str, np.ndarray], folder: Path, depth: int = 
         return float(node["$float"])
     if node.keys() == {"$array", "dtype", "shape"}:
         array = arrays.pop(node["$array"], None) if isinstance(node["$array"], str) else None
-        if array is None:
-            reject(folder, "it refers to an array that is missing or taken")
-        if array.dtype.name != node["dtype"] or list(array.shape) != node["shape"]:
-            reject(folder, "an array differs from its description")
+        if array is None or [array.dtype.name, [*array.shape]] != [node["dtype"], node["shape"]]:
+            reject(folder, "it refers to an array that is missing, taken or not as described")
         return array
     if any(key.startswith("$") and not key.startswith("$$") for key in node):
-        reject(folder, "its content has a reference that cannot be understood")
-    return {
-        key.removeprefix("$"): decode(entry, arrays, folder, depth + 1)
-        for key, entry in node.items()
-    }
+        reject(folder, "its content has an unknown reference")
+    return {k.removeprefix("$"): decode(v, arrays, folder, depth + 1) for k, v in node.items()}
+
+
+def reject(folder: Path, what: str, cause: Exception | None = None) -> NoReturn:
+    """Raise because what is stored in the folder cannot be what was written."""
+    raise StorageError(
+        f"{str(folder)!r} is damaged or was not made by forewise: {what}; "
+        "restore it from a copy, or make it again"
+    ) from cause

@@ -1,32 +1,35 @@
-"""From what a user passed to a checked tensor: every message names the argument.
+"""From what a user passed to a checked tensor.
 
-Problems, scenarios and programs all take numbers as Python scalars, lists, NumPy arrays, pandas
-objects or torch tensors. They come through here once, at the border, so that no layer below has to
-ask again. What has no plain numbers (masked, sparse, dates, text) is refused, and never read as
-something else. May import: exceptions.
+Numbers come as Python scalars, lists, NumPy arrays, pandas objects or torch tensors. What has no
+plain numbers (masked, sparse, dates, text) is refused, and never read as something else.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import scipy.sparse as sp
 import torch
-from sklearn.utils import check_random_state
 
 from forewise.exceptions import InputTypeError, InvalidInputError
+from forewise.validation.frames import (
+    is_column,
+    is_frame,
+    is_missing,
+    is_real,
+    require_number_columns,
+)
+from forewise.validation.frames import row_labels as row_labels
+from forewise.validation.parameters import as_random_state as as_random_state
+from forewise.validation.parameters import came_as as came_as
+from forewise.validation.parameters import require_instance as require_instance
 
 #: All solving is done in this precision, whatever precision the scenarios have.
 WORKING_DTYPE = torch.float64
 
-_SHOWN = 5  # columns that an error message lists
-_LARGEST_SEED = 2**32 - 1
 _TO_NUMBERS = "convert it with pandas.to_numeric (after .str.replace(',', '.') for decimal commas)"
-_PANDAS = (pd.DataFrame, pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
 
 
 def as_tensor(name: str, value: Any) -> torch.Tensor:
@@ -39,18 +42,16 @@ def as_tensor(name: str, value: Any) -> torch.Tensor:
 
 
 def as_plain(name: str, value: Any) -> np.ndarray | torch.Tensor:
-    """Turn `value` into a dense array or tensor of real numbers, NaN where pandas has none.
-
-    Raises
-    ------
-    InvalidInputError
-        If it has masked entries, or is sparse, complex, text, dates or no array at all.
-    """
+    """Turn `value` into a dense array or tensor of real numbers, NaN where pandas has none."""
     if isinstance(value, torch.Tensor):
         return _dense(name, value)
-    if isinstance(value, _PANDAS):
-        return _of_pandas(name, value)
-    if sp.issparse(value):
+    if is_frame(value):
+        require_number_columns(name, value, f"drop it, or {_TO_NUMBERS}")
+        return value.to_numpy(dtype=np.float64, na_value=np.nan)
+    if is_column(value):
+        return _from_column(name, value)
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(value):
         raise InputTypeError(
             f"{name} must be dense, but is a sparse {type(value).__name__}: pass {name}.toarray()"
         )
@@ -72,13 +73,12 @@ def as_plain(name: str, value: Any) -> np.ndarray | torch.Tensor:
 
 
 def _dense(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.layout is not torch.strided or tensor.is_nested:
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
         raise InputTypeError(
-            f"{name} must be a dense tensor, but has layout {tensor.layout}: pass "
-            f"{name}.to_dense(), or {name}.to_padded_tensor(...) if it is nested"
+            f"{name} must be a dense tensor, but has layout {tensor.layout} and dtype "
+            f"{tensor.dtype}: pass {name}.to_dense(), {name}.to_padded_tensor(...) if it is nested "
+            f"or {name}.dequantize() if it is quantized"
         )
-    if tensor.is_quantized:
-        raise InputTypeError(f"{name} must not be quantized: pass {name}.dequantize()")
     if tensor.is_complex():
         raise _complex(name, tensor.dtype)
     return tensor
@@ -117,41 +117,16 @@ def _unmasked(name: str, array: np.ndarray) -> np.ndarray:
     return np.asarray(array.data)
 
 
-def _of_pandas(name: str, value: Any) -> np.ndarray:
-    if isinstance(value, pd.DataFrame):
-        require_number_columns(name, value, f"drop it, or {_TO_NUMBERS}")
-        return value.to_numpy(dtype=np.float64, na_value=np.nan)
-    kind = value.dtype
-    if _is_number(kind):
-        array = value.array if isinstance(value, pd.Series | pd.Index) else value
+def _from_column(name: str, column: Any) -> np.ndarray:
+    if is_real(column.dtype):
+        array = getattr(column, "array", column)  # a series and an index hold one
         return array.to_numpy(dtype=np.float64, na_value=np.nan)
-    if isinstance(kind, pd.CategoricalDtype):
+    if str(column.dtype) == "category":
         raise InputTypeError(
             f"{name} must be numbers, but is a category: use its values, {name}.astype(float), or "
             "encode it (pandas.get_dummies)"
         )
-    return _real(name, value.to_numpy(), value)
-
-
-def require_number_columns(name: str, frame: pd.DataFrame, advice: str) -> None:
-    """Raise with the columns of a data frame that are not real numbers, and what to do."""
-    strange = [
-        f"{column!r} ({kind})" for column, kind in frame.dtypes.items() if not _is_number(kind)
-    ]
-    if strange:
-        more = f" and {len(strange) - _SHOWN} more" if len(strange) > _SHOWN else ""
-        prefix = "Complex data not supported: " if "(complex" in "".join(strange) else ""
-        raise InvalidInputError(
-            f"{prefix}{name} must have numbers in every column, but has "
-            f"{', '.join(strange[:_SHOWN])}{more}: {advice}"
-        )
-
-
-def _is_number(kind: Any) -> bool:
-    types = pd.api.types
-    number = types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)
-    category = isinstance(kind, pd.CategoricalDtype)
-    return number and not category and not types.is_complex_dtype(kind)
+    return _real(name, column.to_numpy(), column)
 
 
 def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
@@ -159,6 +134,8 @@ def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
     match array.dtype.kind:
         case "b" | "i" | "u" | "f":
             return array
+        case "O":
+            return _from_objects(name, array, value)
         case "c":
             raise _complex(name, array.dtype)
         case "M" | "m":
@@ -166,51 +143,35 @@ def _real(name: str, array: np.ndarray, value: Any) -> np.ndarray:
                 f"{name} must be numbers, but are dates or times ({array.dtype}): turn them into "
                 f"numbers, as ({name} - start) / numpy.timedelta64(1, 'D') for days"
             )
-        case "U" | "S" | "T":
-            told = (
-                f"has text: {_TO_NUMBERS}"
-                if array.ndim
-                else f"is the text {value!r}: drop the quotes"
-            )
-            raise InvalidInputError(f"{name} must be numbers, but {told}")
         case "V":
-            fields = ", ".join(array.dtype.names or ()) or "no names"
             raise InputTypeError(
-                f"{name} must be a plain array, but is a structured one with fields ({fields}): "
-                "put its columns side by side, with numpy.lib.recfunctions."
-                "structured_to_unstructured"
+                f"{name} must be a plain array, but is a structured one ({array.dtype}): put its "
+                "columns side by side, with numpy.lib.recfunctions.structured_to_unstructured"
             )
-    return _of_objects(name, array, value)
+    scalar = f"is the text {value!r}: drop the quotes"
+    found = f"has text: {_TO_NUMBERS}" if array.ndim else scalar
+    raise InvalidInputError(f"{name} must be numbers, but {found}")
 
 
-def _of_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
+def _from_objects(name: str, array: np.ndarray, value: Any) -> np.ndarray:
     """Numbers in an array of Python objects, one by one."""
     numbers = np.empty(array.shape)
     for place, item in enumerate(array.flat):
         if isinstance(item, np.ma.MaskedArray):
             _unmasked(name, item)
-        if array.ndim == 0 and item is None:
-            raise InputTypeError(f"{name} must be numbers, but is None")
-        if item is None or item is pd.NA or item is pd.NaT:
-            raise InvalidInputError(
-                f"{name} must be numbers, but has {item} where a number is missing: fill it, or "
-                "drop its row"
-            )
-        if isinstance(item, str | bytes):
-            raise InvalidInputError(
-                f"{name} must be numbers, but has the text {item!r}: {_TO_NUMBERS}"
-            )
-        if isinstance(item, np.datetime64 | np.timedelta64):
-            raise InputTypeError(f"{name} must be numbers, but has the date or time {item!r}")
         if isinstance(item, complex | np.complexfloating):
             raise _complex(name, type(item).__name__)
+        found = f"{name} must be numbers, but has {str(item)[:60]!r} in a {type(value).__name__}"
+        if is_missing(item) and array.ndim:
+            raise InvalidInputError(f"{found}, where a number is missing: fill it, or drop its row")
+        if isinstance(item, str | bytes):
+            raise InvalidInputError(f"{found}: {_TO_NUMBERS}")
+        if isinstance(item, np.datetime64 | np.timedelta64):
+            raise InputTypeError(f"{found}, a date or time")
         try:
             numbers.flat[place] = float(item)
         except (TypeError, ValueError) as error:
-            raise InputTypeError(
-                f"{name} must be numbers (a scalar, a list, an array or a tensor), but came as "
-                f"{type(value).__name__}: {error}"
-            ) from error
+            raise InputTypeError(f"{found}: {error}") from error
     return numbers
 
 
@@ -218,40 +179,6 @@ def _complex(name: str, kind: Any) -> InvalidInputError:
     # The first words are those that scikit-learn's own estimators use.
     return InvalidInputError(
         f"Complex data not supported: {name} must be real numbers, but came as {kind}"
-    )
-
-
-def require_instance(name: str, value: Any, kind: type, example: str) -> None:
-    """Raise unless `value` is an object of a class; `example` is how one is made."""
-    if isinstance(value, kind):
-        return
-    raise InputTypeError(
-        f"{name} must be a forewise.{kind.__name__} such as {example}, but is {came_as(value)}"
-    )
-
-
-def came_as(value: Any) -> str:
-    """What `value` is, for messages: "a str", or a class where an object of it is wanted."""
-    if isinstance(value, type):
-        return f"the class {value.__name__} itself: make an object, {value.__name__}(...)"
-    return f"a {type(value).__name__}"
-
-
-def as_random_state(value: Any) -> np.random.RandomState:
-    """The random numbers of `random_state`: a seed, a RandomState, or None for new ones."""
-    if value is None or isinstance(value, np.random.RandomState):
-        return check_random_state(value)
-    seed = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-    if seed and 0 <= value <= _LARGEST_SEED:
-        return np.random.RandomState(int(value))
-    advice = ""
-    if isinstance(value, np.random.Generator):
-        advice = ": draw a seed from it, int(generator.integers(2**31))"
-    elif isinstance(value, torch.Generator):
-        advice = ": pass its seed, generator.initial_seed() % 2**32"
-    raise InvalidInputError(
-        "random_state must be a whole number between 0 and 2**32 − 1, a numpy.random.RandomState "
-        f"or None, but is {value!r}{advice}"
     )
 
 
@@ -266,11 +193,6 @@ def as_table(name: str, value: Any) -> torch.Tensor:
             f"(n_contexts,), but has shape {tuple(tensor.shape)}"
         )
     return tensor
-
-
-def row_labels(value: Any) -> list[Any] | None:
-    """What messages call the rows of a table: pandas' labels; None where they have numbers."""
-    return list(value.index) if isinstance(value, pd.DataFrame | pd.Series) else None
 
 
 def as_finite(name: str, value: Any) -> torch.Tensor:
@@ -321,27 +243,28 @@ def as_quadratic(name: str, value: Any, length: int) -> torch.Tensor:
     """
     tensor = as_finite(name, value)
     if tensor.ndim < 2:
-        diagonal = as_vector(name, tensor, length)
-        if (diagonal < 0).any():
+        tensor = as_vector(name, tensor, length)
+        if (tensor < 0).any():
             raise InvalidInputError(
                 f"{name} must be positive semidefinite, but its diagonal has the negative "
-                f"entry {diagonal.min().item():g}"
+                f"entry {tensor.min().item():g}"
             )
-        return diagonal
+        return tensor
     if tensor.shape != (length, length):
         raise InvalidInputError(
             f"{name} must be a scalar, a vector of length {length} or a {length} × {length} "
             f"matrix, but has shape {tuple(tensor.shape)}"
         )
-    scale = tensor.detach().abs().max().clamp_min(1e-300)
-    asymmetry = (tensor.detach() - tensor.detach().mT).abs().max()
-    if asymmetry > 1e-10 * scale:
+    matrix = tensor.detach()
+    tolerance = 1e-10 * matrix.abs().max().clamp_min(1e-300)
+    asymmetry = (matrix - matrix.mT).abs().max()
+    if asymmetry > tolerance:
         raise InvalidInputError(
             f"{name} must be symmetric, but differs from its transpose by up to "
             f"{asymmetry.item():g}; use ({name} + {name}.T) / 2 for the same cost"
         )
-    smallest = torch.linalg.eigvalsh(tensor.detach())[0]
-    if smallest < -1e-10 * scale:
+    smallest = torch.linalg.eigvalsh(matrix)[0]
+    if smallest < -tolerance:
         raise InvalidInputError(
             f"{name} must be positive semidefinite, but its smallest eigenvalue is "
             f"{smallest.item():g}: the cost would not be convex"

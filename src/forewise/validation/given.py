@@ -1,4 +1,4 @@
-"""What is known in each context, as a table whose rows can be taken. May import: exceptions.
+"""What is known in each context, as a table whose rows can be taken.
 
 `given` has one meaning wherever it is an argument: row i belongs to row i of contexts, decisions
 and outcomes; one row serves them all. It comes as an array, a tensor, a series, a data frame, a
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from forewise.exceptions import InvalidInputError
+from forewise.validation.frames import take_rows as take_rows
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Given:
     """Values of given parameters by name, one row per context, whose rows can be taken.
 
-    Prefer it to a dict in scikit-learn's cross-validation, which takes rows of tables and passes a
-    dict on as it is: ``search.fit(X, y, given=fw.Given(price=price, room=room))``. A data frame
-    with a column per parameter does as well.
+    When to use: in scikit-learn's cross-validation, which takes rows of tables but not of dicts, as
+    in ``search.fit(X, y, given=fw.Given(price=price, room=room))``. A data frame with a column per
+    parameter does as well.
 
     Parameters
     ----------
@@ -70,15 +70,6 @@ def given_rows(given: Any, rows: np.ndarray) -> Any:
     if isinstance(given, Mapping):
         return {name: given_rows(part, rows) for name, part in given.items()}
     return given if len(given) == 1 else take_rows(given, rows)
-
-
-def take_rows(table: Any, rows: Any) -> Any:
-    """Rows of a data frame, series, array, tensor or list, by number."""
-    if isinstance(table, pd.DataFrame | pd.Series):
-        return table.iloc[rows]
-    if isinstance(table, list | tuple):
-        return [table[i] for i in np.arange(len(table))[rows]]
-    return table[rows]
 
 
 def _n_rows(name: str, part: Any) -> int:

@@ -1,8 +1,4 @@
-"""From the table a user passed to checked arrays: contexts, outcomes, and results like the input.
-
-Contexts and outcomes come as NumPy arrays, pandas data frames, torch tensors or lists. Every
-message names the column that is wrong. May import: exceptions, arguments.
-"""
+"""Tables of contexts and outcomes as checked arrays: every message names the wrong column."""
 
 from __future__ import annotations
 
@@ -12,16 +8,23 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from forewise.exceptions import InputTypeError, InvalidInputError
-from forewise.validation.arguments import as_plain, require_number_columns
+from forewise.validation.arguments import as_plain
+from forewise.validation.frames import column_names as column_names
+from forewise.validation.frames import (
+    is_frame,
+    is_labelled,
+    is_series,
+    listed,
+    require_dense_columns,
+    require_number_columns,
+)
 from forewise.validation.given import Given
 
-_SHOWN = 5  # columns that an error message lists
 _CONTEXT_ADVICE = (
     "encode text and dates as numbers (pandas.get_dummies for categories, pandas.to_numeric for "
     "numbers that were read as text) or drop them"
@@ -40,7 +43,7 @@ def check_training_data(estimator: BaseEstimator, X: Any, y: Any) -> tuple[np.nd
     """
     outcomes = check_outcomes(estimator, y)
     contexts = check_contexts(estimator, X, reset=True)
-    check_lengths(contexts, outcomes)
+    _check_lengths(contexts, outcomes, "X and y")
     check_same_rows(X=X, y=y)
     estimator.n_outcomes_ = outcomes.shape[1]
     estimator.outcome_names_ = column_names(y)
@@ -58,7 +61,7 @@ def check_validation_data(
         return None
     contexts = check_contexts(estimator, X, name="X_val")
     outcomes = check_outcomes(estimator, y, name="y_val")
-    check_lengths(contexts, outcomes, "X_val and y_val")
+    _check_lengths(contexts, outcomes, "X_val and y_val")
     check_same_rows(X_val=X, y_val=y)
     if outcomes.shape[1] != estimator.n_outcomes_:
         raise InvalidInputError(
@@ -101,23 +104,21 @@ def check_outcomes(estimator: BaseEstimator, y: Any, name: str = "y") -> np.ndar
     return np.require(outcomes.reshape(len(outcomes), -1), requirements=["C", "W"])
 
 
-def check_lengths(X: np.ndarray, y: np.ndarray, names: str = "X and y") -> None:
-    """One outcome for every context."""
-    try:
-        check_consistent_length(X, y)
-    except ValueError as error:
-        raise InvalidInputError(f"{names} must have the same number of rows: {error}") from error
+def _check_lengths(X: np.ndarray, y: np.ndarray, names: str) -> None:
+    if len(X) != len(y):
+        # The words are those that scikit-learn's own estimators use.
+        raise InvalidInputError(
+            f"{names} must have the same number of rows: Found input variables with inconsistent "
+            f"numbers of samples: {[len(X), len(y)]}"
+        )
 
 
 def check_same_rows(**tables: Any) -> None:
-    """Raise where two pandas objects have labels that say that their rows do not belong together.
+    """Raise where labels of two pandas objects say that their rows do not belong together.
 
-    Rows are matched by place. Labels in another order are therefore an error, and so are other
-    labels. What has no labels, or another number of rows, is passed over.
-
-    Parameters
-    ----------
-    **tables : tables, or dicts of them, by the names of the arguments
+    Rows are matched by place, so labels in another order are an error, and so are other labels.
+    What has no labels, or another number of rows, is passed over. `tables` are tables, or dicts of
+    them, by the names of the arguments.
     """
     labels = dict(_labels(tables))
     for (one, first), (other, second) in combinations(labels.items(), 2):
@@ -132,53 +133,37 @@ def check_same_rows(**tables: Any) -> None:
                 + ("" if first.is_unique else ", or sort both: a label that stands twice is no key")
             )
         missing = [label for label in first if label not in second]
-        told = f"{missing[0]!r} of {one} is not in {other}" if missing else "some stand twice"
+        how = f"{missing[0]!r} of {one} is not in {other}" if missing else "some stand twice"
         raise InvalidInputError(
-            f"{one} and {other} must have the same rows, but their labels differ: {told}. Align "
+            f"{one} and {other} must have the same rows, but their labels differ: {how}. Align "
             f"them with {other}.loc[{one}.index], or pass {other}.to_numpy() if rows belong "
             "together by their place"
         )
 
 
-def _labels(tables: Mapping[str, Any]) -> list[tuple[str, pd.Index]]:
+def _labels(tables: Mapping[str, Any]) -> list[tuple[str, Any]]:
     found = []
     for name, table in tables.items():
         if isinstance(table, Given):
             table = table.parts
         if isinstance(table, Mapping):
             found += _labels({f"{name}[{key!r}]": part for key, part in table.items()})
-        elif isinstance(table, pd.DataFrame | pd.Series):
+        elif is_labelled(table):
             found.append((name, table.index))
     return found
 
 
-def column_names(table: Any) -> list[str] | None:
-    """Names of a data frame's or series' columns; None where there are none."""
-    if isinstance(table, pd.DataFrame):
-        return [str(name) for name in table.columns]
-    if isinstance(table, pd.Series) and table.name is not None:
-        return [str(table.name)]
-    return None
-
-
-def like(X: Any, values: np.ndarray, columns: list[str]) -> Any:
-    """Results in the kind of container that the contexts came in, rows named as theirs."""
-    if isinstance(X, pd.DataFrame):
-        return pd.DataFrame(values, index=X.index, columns=columns)
-    if isinstance(X, torch.Tensor):
-        return torch.from_numpy(values).to(X.device)
-    return values
-
-
 def _plain(table: Any, name: str, advice: str) -> Any:
     """What scikit-learn can check: text and missing values are told by column here."""
-    if isinstance(table, pd.Series):
-        frame = table.to_frame(table.name if table.name is not None else name)
-        _check_columns(frame, name, advice)
-        return as_plain(name, table)
-    if isinstance(table, pd.DataFrame):
-        _check_columns(table, name, advice)
-        return table
+    if is_series(table) or is_frame(table):
+        frame = (
+            table if is_frame(table) else table.to_frame(name if table.name is None else table.name)
+        )
+        require_number_columns(name, frame, advice)
+        require_dense_columns(name, frame)
+        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+        _check_finite(values, [repr(column) for column in frame.columns], name)
+        return table if is_frame(table) else as_plain(name, table)
     if not isinstance(table, list | tuple | np.ndarray | torch.Tensor):
         return table  # frames of other libraries, say, whose names scikit-learn can read
     plain = as_plain(name, table)
@@ -190,42 +175,20 @@ def _plain(table: Any, name: str, advice: str) -> Any:
     return plain
 
 
-def _check_columns(frame: pd.DataFrame, name: str, advice: str) -> None:
-    require_number_columns(name, frame, advice)
-    sparse = [repr(c) for c, kind in frame.dtypes.items() if isinstance(kind, pd.SparseDtype)]
-    if sparse:
-        raise InputTypeError(
-            f"{name} must be dense, but has sparse data in {_listed(sparse)}: pass "
-            f"{name}.sparse.to_dense()"
-        )
-    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    _check_finite(values, [repr(column) for column in frame.columns], name)
-
-
 def _check_finite(values: np.ndarray, columns: list[str], name: str) -> None:
     """Raise with the columns that have missing or infinite values, and how many rows."""
     wrong = ~np.isfinite(values)
     if wrong.any():
-        counts = [
-            f"{column} ({count} of {len(values)} rows)"
-            for column, count in zip(columns, wrong.sum(0), strict=True)
-            if count
-        ]
+        found = zip(columns, wrong.sum(0), strict=True)
+        counts = [f"{column} ({n} of {len(values)} rows)" for column, n in found if n]
         raise InvalidInputError(
-            f"{name} must be finite, but contains NaN or infinity in {_listed(counts)}: "
+            f"{name} must be finite, but contains NaN or infinity in {listed(counts)}: "
             "fill or drop these rows"
         )
-
-
-def _listed(items: list[str]) -> str:
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(items[:_SHOWN]) + more
 
 
 def _as_input_error(error: Exception, name: str) -> Exception:
     """The same words under forewise's base class; scikit-learn's checks look for some of them."""
     message = str(error)
-    told = message if name in message else f"{name}: {message}"
-    if isinstance(error, TypeError):
-        return InputTypeError(told)
-    return InvalidInputError(told)
+    kind = InputTypeError if isinstance(error, TypeError) else InvalidInputError
+    return kind(message if name in message else f"{name}: {message}")

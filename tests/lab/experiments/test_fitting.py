@@ -169,7 +169,7 @@ def test_combined_learning_translates_k_with_its_own_unit(settings):
     split = court.split
     task = Task(court.problem, split.train, split.validation, split.test, 2, 3, Solvers())
     weight = _translated(7.0, fit.method, task)
-    unit = fw.learners.objectives.cost_of_ignoring_context(court.problem, split.train.y, None)
+    unit = fw.learners.objectives.context_free_regret(court.problem, split.train.y, None)
     n_weights = Layout((1, 4, 4, 2)).n_weights
     ours = unit * weight / (30 * 1)
     assert ours == pytest.approx(7.0 / (n_weights * 2))

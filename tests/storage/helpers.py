@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from forewise.storage import read_folder, write_folder
-from forewise.storage.header import checksum
+from forewise.storage.folders import checksum
 
 
 def same(left, right) -> bool:
@@ -22,11 +22,8 @@ def same(left, right) -> bool:
     if isinstance(left, list):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, np.ndarray):
-        return (left.dtype, left.shape, left.tobytes()) == (
-            right.dtype,
-            right.shape,
-            right.tobytes(),
-        )
+        alike = (left.dtype, left.shape) == (right.dtype, right.shape)
+        return alike and left.tobytes() == right.tobytes()
     if isinstance(left, float):
         both_nan = math.isnan(left) and math.isnan(right)
         return both_nan or (left == right and math.copysign(1, left) == math.copysign(1, right))
@@ -59,15 +56,10 @@ def forge(folder: Path, change) -> None:
     (folder / "header.json").write_text(json.dumps(header))
 
 
-def forge_arrays(folder: Path, old: bytes, new: bytes) -> None:
-    """Replace bytes of the arrays' file, with all names, sizes and checksums as they should be."""
-    path = arrays_path(folder)
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    described = data[8:start].replace(old, new)
-    data = len(described).to_bytes(8, "little") + described + data[start:].replace(old, new)
-    path.unlink()
+def forge_arrays(folder: Path, data: bytes) -> None:
+    """Replace the arrays file, with its name, size and checksums as they should be."""
+    arrays_path(folder).unlink()
     digest = hashlib.sha256(data).hexdigest()
-    description = {"file": f"arrays-{digest[:16]}.safetensors", "bytes": len(data)}
-    (folder / description["file"]).write_bytes(data)
-    forge(folder, lambda header: header.update(arrays={**description, "sha256": digest}))
+    entry = {"file": f"arrays-{digest[:16]}.safetensors", "bytes": len(data), "sha256": digest}
+    (folder / entry["file"]).write_bytes(data)
+    forge(folder, lambda header: header.update(arrays=entry))
