@@ -47,3 +47,14 @@ def require_bounds(name: str, value: Any) -> tuple[float, float]:
     if low > high:
         raise InvalidInputError(f"{name} must have its lower end first, but is {value!r}")
     return low, high
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The generator of a seed; a `numpy.random.Generator` is returned as it is."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            "random_state must be an integer of at least 0 or a numpy.random.Generator, but is "
+            f"{random_state!r}"
+        ) from error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +12,6 @@ from scipy import stats
 
 import forewise as fw
 from forewise import metrics
-from forewise.evaluation import optima as evaluation
 
 
 def draw(seed, *shape):
@@ -264,6 +266,21 @@ def test_splitting_scenarios_changes_nothing(problem):
         assert torch.allclose(measure(scenarios), measure(halves), atol=1e-6)
 
 
+def test_means_are_the_means_of_all_contexts():
+    problem, scenarios = separable(), some_scenarios(separable(), 5)
+    decision, outcome = feasible_decision(problem, 5), outcomes(problem, 3, 5, 3)
+    for mean, every, arguments in (
+        (metrics.regret, metrics.regrets, (outcome,)),
+        (metrics.fair_regret, metrics.fair_regrets, (outcome, scenarios)),
+        (metrics.expected_regret, metrics.expected_regrets, (scenarios,)),
+    ):
+        found = mean(problem, decision, *arguments, on_infeasible="infinite")
+        assert found == every(problem, decision, *arguments).mean().item()
+        assert isinstance(found, float)
+        assert pickle.loads(pickle.dumps(mean)) is mean
+        assert list(inspect.signature(mean).parameters) == list(inspect.signature(every).parameters)
+
+
 def test_impossible_scenarios_are_not_looked_at():
     problem = separable()
     scenarios = some_scenarios(problem, 4)
@@ -274,43 +291,40 @@ def test_impossible_scenarios_are_not_looked_at():
     oracle = metrics.oracle_decision(problem, scenarios)
     for measure in (
         lambda s: metrics.expected_regrets(problem, decision, s, oracle=oracle),
-        lambda s: metrics.evaluation.expected_costs(problem, decision, s),
-        lambda s: metrics.information_value._wait_and_see(problem, s, None),
-        lambda s: metrics.information_value._mean_scenario(s).values,
+        lambda s: metrics.expected_value_of_perfect_information(problem, s),
+        lambda s: metrics.value_of_stochastic_solution(problem, s),
+        lambda s: metrics.optimality_gap(problem, decision, [s, s]).estimate,
     ):
-        assert torch.allclose(measure(padded), measure(scenarios), rtol=1e-12)
+        assert torch.allclose(measure(padded), measure(scenarios), rtol=1e-6, atol=1e-8)
 
 
-@every_problem
-def test_parts_give_what_the_whole_gives(problem, monkeypatch):
-    scenarios, decision = some_scenarios(problem, 7), feasible_decision(problem, 7)
-    outcome = outcomes(problem, 3, 7, 3)
+@pytest.mark.parametrize("name", ["newsvendor", "separable"])
+def test_large_tables_give_what_their_rows_give(name):
+    """4,100 contexts do not fit into one chunk."""
+    problem, n, last = PROBLEMS[name], 4100, slice(4090, 4100)
+    scenarios, decision = some_scenarios(problem, n), feasible_decision(problem, n)
+    outcome = outcomes(problem, 3, n, 3)
 
-    def measured():
+    def measured(rows):
+        z, y, s = decision[rows], outcome[rows], scenarios[rows]
         return torch.stack([
-            metrics.regrets(problem, decision, outcome),
-            metrics.fair_regrets(problem, decision, outcome, scenarios),
-            metrics.expected_regrets(problem, decision, scenarios),
-            metrics.expected_value_of_perfect_information(problem, scenarios),
-            metrics.value_of_stochastic_solution(problem, scenarios),
+            metrics.regrets(problem, z, y),
+            metrics.fair_regrets(problem, z, y, s),
+            metrics.expected_regrets(problem, z, s),
+            metrics.expected_value_of_perfect_information(problem, s),
+            metrics.value_of_stochastic_solution(problem, s),
         ])  # fmt: skip
 
-    whole = measured()
-    monkeypatch.setattr(evaluation, "_MAX_ENTRIES", 40)
-    monkeypatch.setattr(evaluation, "_MAX_CONTEXTS", 3)
-    assert len(list(evaluation.parts(7, 18))) == 4
-    assert torch.allclose(measured(), whole, atol=1e-9)
+    assert torch.allclose(measured(slice(None))[:, last], measured(last), atol=1e-9)
 
 
-def test_a_failed_context_keeps_its_number(monkeypatch):
-    monkeypatch.setattr(evaluation, "_MAX_CONTEXTS", 2)
-    values = 4 + draw(8, 5, 6, 3)
-    values[3, 1, 0] = torch.nan
+def test_a_failed_context_keeps_its_number():
+    values = 4 + draw(8, 4100, 2, 3)
+    values[4097, 1, 0] = torch.nan
     scenarios = fw.Scenarios(values)
-    with pytest.raises(fw.SolveError, match=r"context 3 is invalid .*another solver"):
-        metrics.oracle_decision(separable(), scenarios)
-    with pytest.raises(fw.SolveError, match="context 3 is invalid"):
-        metrics.information_value._wait_and_see(separable(), scenarios, None)
+    for measure in (metrics.oracle_decision, metrics.expected_value_of_perfect_information):
+        with pytest.raises(fw.SolveError, match=r"context 4097 is invalid .*another solver"):
+            measure(separable(), scenarios)
 
 
 def test_many_failed_contexts_are_counted():

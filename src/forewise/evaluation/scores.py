@@ -1,9 +1,7 @@
-"""Scenarios judged as a forecast, against the outcomes that came.
+"""Scores of scenarios as a forecast of the observed outcomes.
 
-`crps` and `energy_score` are proper scores: a forecast cannot do better than with the true
-distribution. `interval_coverage` and `calibration_curve` say where a forecast is too sure.
-
-May import: exceptions, arguments, scenarios, and its siblings `checks`, `evaluation`.
+`crps` and `energy_score` are proper scores: no forecast has a lower expected score than the true
+distribution. `interval_coverage` and `calibration_curve` show where a forecast is overconfident.
 """
 
 from __future__ import annotations
@@ -13,8 +11,15 @@ from typing import Any
 
 import torch
 
-from forewise.evaluation.checks import as_level, as_outcome, as_scenarios
-from forewise.evaluation.optima import constant_scenarios, parts, possible_values
+from forewise.evaluation.costs import (
+    as_level,
+    as_outcome,
+    as_scenarios,
+    chunks,
+    constant_scenarios,
+    context_chunks,
+    possible_values,
+)
 from forewise.exceptions import InvalidInputError
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_vector
@@ -42,30 +47,24 @@ class CalibrationCurve:
 
 
 def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
-    """Continuous ranked probability score of every context and outcome; less is better.
-
-    Prefer it to judge each uncertain quantity by itself, in its own unit: it is the absolute
-    error of a forecast with one scenario.
+    """Continuous ranked probability score ``(n_contexts, n_outcomes)``; less is better.
 
         CRPS = ∫ (F(t) − 1{y ≤ t})² dt = Σ_j w_j |y_j − y| − ½ Σ_j Σ_k w_j w_k |y_j − y_k|
 
-    F is the weighted empirical distribution of the scenarios, for which the score is exact.
-    With few draws of a continuous distribution it is larger than that distribution's own.
+    F is the weighted empirical distribution of the scenarios, for which the score is exact: with
+    few draws it is larger than that of the distribution they come from. It has the unit of the
+    outcome, and is the absolute error for one scenario.
 
     Parameters
     ----------
     scenarios : Scenarios
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
-
-    Returns
-    -------
-    tensor (n_contexts, n_outcomes)
+    outcome : table (n_contexts, n_outcomes), or (n_contexts,) for one outcome
     """
     scenarios = as_scenarios("scenarios", scenarios)
     outcome = as_outcome(outcome, like=scenarios)
     scores = []
-    for part in parts(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes):
+    for part in context_chunks(scenarios):
         values, weights = _forecast(scenarios, part)
         error, cumulated = _sorted(values - outcome[part].unsqueeze(1), weights)
         # The integral, piece by piece between sorted scenarios and split at the outcome: a sum
@@ -79,31 +78,21 @@ def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
 
 
 def energy_score(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
-    """Energy score of every context: the CRPS of all outcomes together; less is better.
-
-    Prefer it where the outcomes depend on each other and the forecast should say how. Its
-    outcomes should have comparable units, since distances are taken over all of them.
+    """Energy score ``(n_contexts,)``, the CRPS of all outcomes together; less is better.
 
         ES = Σ_j w_j ‖y_j − y‖ − ½ Σ_j Σ_k w_j w_k ‖y_j − y_k‖
 
-    Work grows with the square of the number of scenarios, memory does not.
+    Outcomes should have comparable units. Work grows with the square of the number of scenarios,
+    memory does not. Parameters as for `crps`.
 
-    Parameters
-    ----------
-    scenarios : Scenarios
-        Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
-
-    Returns
-    -------
-    tensor (n_contexts,)
+    *When to use*: the dependence between outcomes matters.
     """
     scenarios = as_scenarios("scenarios", scenarios)
     outcome = as_outcome(outcome, like=scenarios)
     M = scenarios.n_scenarios
     block = min(M, _BLOCK)
     scores = torch.empty(scenarios.n_contexts, dtype=torch.float64)
-    for part in parts(scenarios.n_contexts, M * (block + scenarios.n_outcomes)):
+    for part in chunks(scenarios.n_contexts, M * (block + scenarios.n_outcomes)):
         values, weights = _forecast(scenarios, part)
         to_outcome = (values - outcome[part].unsqueeze(1)).norm(dim=-1)
         scores[part] = (weights * to_outcome).sum(1) - _half_mean_distance(values, weights, block)
@@ -111,33 +100,19 @@ def energy_score(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
 
 
 def interval_coverage(scenarios: Scenarios, outcome: Any, level: float) -> torch.Tensor:
-    """Share of the contexts whose outcome lay in the forecast's central interval.
-
-    Prefer it for a first look: below `level` the forecast is too sure, above it too cautious.
+    """Share of the contexts whose outcome lay in the forecast's central interval, (n_outcomes,).
 
         mean_i 1{ q_i((1 − level)/2) ≤ y_i ≤ q_i((1 + level)/2) },    q_i the weighted quantile
 
-    The quantile is the smallest scenario whose cumulated weight reaches the level. M equally
-    weighted draws of the true distribution cover about level · M / (M + 1).
-
-    Parameters
-    ----------
-    scenarios : Scenarios
-        Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
-    level : float
-        Nominal coverage, between 0 and 1.
-
-    Returns
-    -------
-    tensor (n_outcomes,)
+    Below `level` the forecast is overconfident, above it too wide. M equally weighted draws of
+    the true distribution cover about level · M / (M + 1).
     """
     level = as_level("level", level)
     scenarios = as_scenarios("scenarios", scenarios)
     outcome = as_outcome(outcome, like=scenarios)
     ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
     inside = torch.zeros(scenarios.n_outcomes, dtype=torch.float64)
-    for part in parts(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes):
+    for part in context_chunks(scenarios):
         low, high = _quantiles(*_forecast(scenarios, part), ends).unbind(-1)
         inside += ((low <= outcome[part]) & (outcome[part] <= high)).sum(0)
     return inside / scenarios.n_contexts
@@ -148,35 +123,28 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """How often outcomes lay below the forecast's quantiles, level by level.
 
-    Prefer it to `interval_coverage` to see on which side, and how far out, a forecast is off.
-
         observed(level) = mean_i 1{ y_i ≤ q_i(level) },    q_i the weighted quantile
 
-    The quantile is the smallest scenario whose cumulated weight reaches the level; an outcome
-    that equals it is counted, so that outcomes with ties are seen more often than `level`.
+    The quantile is the smallest scenario whose cumulated weight reaches the level. An outcome
+    that equals it is counted, so that ties raise `observed` above `level`.
 
     Parameters
     ----------
-    scenarios : Scenarios
-        Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
-    outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
+    scenarios, outcome
+        As for `crps`.
     levels : float or array (n_levels,)
-        Between 0 and 1, rising; 0.05, 0.10, ..., 0.95 by default.
-
-    Returns
-    -------
-    CalibrationCurve
+        Increasing, between 0 and 1; 0.05, 0.10, ..., 0.95 by default.
     """
     scenarios = as_scenarios("scenarios", scenarios)
     outcome = as_outcome(outcome, like=scenarios)
     wanted = as_vector("levels", levels).detach().cpu().contiguous()
     if len(wanted) == 0 or (wanted <= 0).any() or (wanted >= 1).any() or (wanted.diff() <= 0).any():
         raise InvalidInputError(
-            "levels must rise and lie strictly between 0 and 1, at least one of them, but are "
+            "levels must increase and lie strictly between 0 and 1, at least one of them, but are "
             f"{wanted.tolist()}"
         )
     below = torch.zeros(len(wanted), scenarios.n_outcomes, dtype=torch.float64)
-    for part in parts(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes):
+    for part in context_chunks(scenarios):
         quantiles = _quantiles(*_forecast(scenarios, part), wanted)
         below += (outcome[part].unsqueeze(-1) <= quantiles).sum(0).mT
     return CalibrationCurve(wanted, below / scenarios.n_contexts)
