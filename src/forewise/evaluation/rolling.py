@@ -122,8 +122,8 @@ def _starts(first: np.datetime64, last: np.datetime64, window: str | int) -> np.
     def number(day: np.datetime64) -> int:
         return int((day.astype(f"datetime64[{unit}]") - origin).astype(int)) // length
 
-    starts = origin + np.arange(number(first), number(last) + 2) * np.timedelta64(length, unit)
-    starts = starts.astype("datetime64[D]")
+    counts = np.arange(number(first), number(last) + 2) * length
+    starts = (origin + counts.astype(f"timedelta64[{unit}]")).astype("datetime64[D]")
     # A window that has begun already is left out.
     return starts[starts >= first]
 

@@ -1,7 +1,4 @@
-"""Names to numbers, and what to do where a feature is missing.
-
-May import: exceptions, and its sibling `grid`.
-"""
+"""Encoding of categories, missing values, and units that make series of all sizes alike."""
 
 from __future__ import annotations
 
@@ -18,17 +15,16 @@ _SHOWN = 5  # categories that an error message lists
 
 
 def one_hot(values: pd.Series, categories: Iterable[Any], unseen: str = "raise") -> pd.DataFrame:
-    """One column of 0 and 1 for each category, always the same ones.
+    """One column of 0 and 1 for each category.
 
     Parameters
     ----------
     values : Series (n_rows,)
     categories : iterable
-        All that a model shall know; write them down rather than take them from the rows at hand,
+        All that a model shall know. Write them down rather than take them from the rows at hand,
         or training and deciding have different columns.
     unseen : {"raise", "zeros"}
-        What a value that is no category does: it is an error, or has 0 in every column, which
-        leaves it to the other features what to make of it.
+        What to do with a value that is no category: raise, or have 0 in every column.
 
     Returns
     -------
@@ -53,8 +49,8 @@ def one_hot(values: pd.Series, categories: Iterable[Any], unseen: str = "raise")
         more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
         listed = ", ".join(repr(value) for value in strangers[:_SHOWN])
         raise InvalidInputError(
-            f"{values.name} has values that are no categories: {listed}{more}. A model cannot know "
-            'them: add them to categories and fit anew, or pass unseen="zeros"'
+            f"{values.name} has values that are no categories: {listed}{more}. Add them to "
+            'categories and fit again, or pass unseen="zeros"'
         )
     hot = (place[:, None] == np.arange(len(known))).astype(float)
     columns = [f"{values.name}_{category}" for category in known]
@@ -67,23 +63,20 @@ def fill_missing(
     value: float = 0.0,
     flags: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """No missing values: a stand-in for each, and columns that say where.
-
-    Prefer it to dropping rows where series are short: a shop that opened three weeks ago has no
-    lag of four weeks, but has to be decided for.
+    """Missing values replaced, and columns that say where.
 
     Parameters
     ----------
     features : DataFrame (n_rows, n_features)
         Numbers.
     fallback : str, optional
-        Column whose value stands in, in the same row, where it is known itself. It should have
-        the units of the others.
+        Column whose value in the same row replaces missing ones, where it is known itself; it
+        should have the units of the others.
     value : float
-        What stands in otherwise.
+        What replaces the rest.
     flags : sequence of str
-        Columns that get another one beside them, such as ``demand_lag_28_missing``: 1 where the
-        value is a stand-in, otherwise 0.
+        Columns that get another one, such as ``demand_lag_28_missing``, 1 where the value was
+        missing and otherwise 0.
 
     Returns
     -------
@@ -93,7 +86,48 @@ def fill_missing(
     numbers = pd.DataFrame(
         {name: as_numbers(features[name]) for name in features.columns}, index=features.index
     )
-    told = numbers[list(flags)].isna().astype(float).add_suffix("_missing")
+    missing = numbers[list(flags)].isna().astype(float).add_suffix("_missing")
     if fallback is not None:
         numbers = numbers.apply(lambda column: column.fillna(numbers[fallback]))
-    return pd.concat([numbers.fillna(value), told], axis=1)
+    return pd.concat([numbers.fillna(value), missing], axis=1)
+
+
+def relative_to(
+    features: pd.DataFrame, unit: str, columns: Sequence[str], least: float = 1.0
+) -> pd.DataFrame:
+    """Columns as multiples of another one, and that one as its logarithm.
+
+    *When to use*: one model learns many series of different sizes. Let it learn outcomes in the
+    same unit.
+
+    Parameters
+    ----------
+    features : DataFrame (n_rows, n_features)
+    unit : str
+        Column that the others are multiples of, such as a recent mean.
+    columns : sequence of str
+        Columns to divide; all others stay as they are.
+    least : float
+        Lower bound of the unit.
+
+    Returns
+    -------
+    DataFrame (n_rows, n_features)
+        The same columns in the same order.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"mean": [1.0, 100.0], "lag_1": [2.0, 50.0], "rain": [0.0, 3.0]})
+    >>> relative_to(table, "mean", ["lag_1"]).round(2)
+       mean  lag_1  rain
+    0  0.00    2.0   0.0
+    1  4.61    0.5   3.0
+    """
+    if not least > 0:
+        raise InvalidInputError(f"least must be positive, but is {least!r}")
+    if unit in columns:
+        raise InvalidInputError(f"unit {unit!r} is among the columns, and would be 1 everywhere")
+    require_columns(features, [unit, *columns])
+    size = as_numbers(features[unit]).clip(min=least)
+    scaled = {name: as_numbers(features[name]) / size for name in columns}
+    return features.assign(**scaled, **{unit: np.log(size)})
