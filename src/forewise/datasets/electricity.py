@@ -1,7 +1,4 @@
-"""Half-hourly electricity demand of Victoria: days of 48 values, whatever the clocks did.
-
-May import: exceptions, features, and its siblings `files` and `reading`.
-"""
+"""Half-hourly electricity demand of Victoria, as days of 48 values, and contexts made of them."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forewise.datasets.files import CorruptDataError, locate
+from forewise.datasets.files import CorruptDataError
 from forewise.datasets.reading import (
     as_days,
+    located,
     read_table,
     require_columns,
     require_flags,
     require_numbers,
-    require_published,
 )
 from forewise.features import calendar, lag, one_hot, weather_forecast
 
@@ -52,36 +49,24 @@ class Victoria:
 def victoria(data_dir: str | Path | None = None, *, verify: bool = True) -> Victoria:
     """Electricity demand of the state of Victoria every half hour, 2012 to 2014.
 
-    The file has instants; here days are those of the clocks in Melbourne, because people get up
-    and go to work by them, and demand follows. Every day has 48 values all the same:
-
-    * In spring the clocks skip an hour, 02:00 to 03:00, and a day has 46 half hours: the two that
-      no clock showed are put on the line between 01:30 and 03:00.
-    * In autumn they repeat it, and a day has 50 half hours: each of the two that came twice gets
-      the mean of both times.
-
-    That concerns three days each. Temperature is treated in the same way. Nothing is missing or
-    repeated. The peaks of days above 38 °C are 1.6 times those of days between 20 and 24 °C; the
-    mean falls by 3 % over the three years.
+    Days are those of the clocks in Melbourne, because demand follows them, and have 48 values: when
+    the clocks skip an hour, the two missing half hours are interpolated; when they repeat it, the
+    two that came twice are averaged. That concerns three days each.
 
     Parameters
     ----------
     data_dir : path, optional
         Folder that holds ``vic_electricity/``; see `forewise.datasets.files`.
     verify : bool
-        Refuse a file whose content is not the published one. Without it any file of the same form
-        is taken, also of other years.
+        Refuse a file whose content is not the published one.
 
     Returns
     -------
     Victoria
         The temperature of a day is not known before: see `features.weather_forecast`.
     """
-    folder = locate("vic_electricity", data_dir)
-    if verify:
-        require_published("vic_electricity", folder)
-    path = folder / "vic_electricity.csv"
-    half_hours = _read(path)
+    folder = located("vic_electricity", data_dir, verify)
+    half_hours = _read(folder / "vic_electricity.csv")
     by_day = half_hours.groupby("date")
     days = pd.DataFrame(
         {
@@ -98,15 +83,14 @@ def victoria_contexts(
 ) -> pd.DataFrame:
     """Contexts of each day: what is known when the day begins, at midnight.
 
-    Calendar and holidays; demand in each half hour of the day before and of the same weekday a week
-    before; temperature every three hours, that of the day before with noise, in place of a
-    forecast.
+    Calendar and holidays; demand in each half hour of the day before and of the week before; a
+    surrogate forecast of the temperature every three hours.
 
     Parameters
     ----------
     data : Victoria
     temperature_noise : float
-        Standard deviation of the noise, in °C, drawn anew for each of the eight temperatures.
+        Standard deviation of the forecast's noise, in °C.
     random_state : int
         Seed of the noise.
 
