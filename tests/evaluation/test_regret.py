@@ -287,7 +287,8 @@ def test_scenarios_of_weight_zero_do_not_matter():
     oracle = metrics.oracle_decision(problem, scenarios)
 
     def padded(value):
-        values = torch.cat([scenarios.values, torch.full((4, 1, 3), value, dtype=torch.float64)], dim=1)
+        junk = torch.full((4, 1, 3), value, dtype=torch.float64)
+        values = torch.cat([scenarios.values, junk], dim=1)
         weights = torch.cat([scenarios.weights, torch.zeros(4, 1).double()], dim=1)
         return fw.Scenarios(values, weights)
 

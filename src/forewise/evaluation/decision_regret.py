@@ -196,9 +196,11 @@ def fair_regrets(
                 f"{tuple(seen.outcome.shape)} as the outcome has, but have {shape}"
             )
     if oracle is not None:
+        n_contexts, n_outcomes = seen.outcome.shape
         best, _ = as_decision(
-            "oracle", oracle, seen.problem, seen.outcome.shape, seen.outcome, tolerance=tolerance
-        )
+            "oracle", oracle, seen.problem, (n_contexts, n_outcomes), seen.outcome,
+            tolerance=tolerance,
+        )  # fmt: skip
     elif true_scenarios is not None:
         best = optimum(seen.problem, true_scenarios, solver).decision
     else:

@@ -156,8 +156,7 @@ def weather_forecast(
                 "name in by= all columns that tell places apart"
             )
         scale = noise.get(name) if isinstance(noise, Mapping) else noise
-        number = isinstance(scale, Real) and not isinstance(scale, bool)
-        if not number or not np.isfinite(scale) or scale < 0:
+        if not isinstance(scale, Real) or isinstance(scale, bool) or not 0 <= scale < np.inf:
             raise InvalidInputError(
                 f"noise of {name!r} must be a finite standard deviation of at least 0, but is "
                 f"{scale!r}"
