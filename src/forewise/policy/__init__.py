@@ -7,6 +7,7 @@ the loop over pieces of a large table, `scenario` and `direct` the two kinds, `f
 from forewise.policy.base import Policy
 from forewise.policy.direct import DirectPolicy
 from forewise.policy.files import load_policy
+from forewise.policy.packing import register
 from forewise.policy.scenario import ScenarioPolicy
 
-__all__ = ["DirectPolicy", "Policy", "ScenarioPolicy", "load_policy"]
+__all__ = ["DirectPolicy", "Policy", "ScenarioPolicy", "load_policy", "register"]
