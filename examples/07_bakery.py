@@ -2,7 +2,8 @@
 
 One model learns several series together, with store and product as inputs; every month it is
 fitted on the past and decides the next. Uses the bakery's files if they are found
-(`fw.datasets.locate` says where it looks), and otherwise made-up demand of the same shape. Run it with ``python examples/07_bakery.py``; it draws ``07_bakery.png``.
+(`fw.datasets.locate` says where it looks), and otherwise made-up demand of the same shape. Run it
+with ``python examples/07_bakery.py``; it draws ``07_bakery.png``.
 """
 
 from pathlib import Path

@@ -103,7 +103,7 @@ def test_combined_learning_wins_with_few_scenarios(tmp_path):
 
 
 def test_the_bakery(tmp_path, run_with_data):
-    costs = run_with_data(loaded("07_bakery"), "bakery", epochs=8, n_months=2)
+    costs = run_with_data(loaded("07_bakery"), "bakery", epochs=6, n_months=1)
     assert costs["D-BNN, all series"] < costs["SAA of the series"]
     assert (tmp_path / "07_bakery.png").stat().st_size > 10_000
 
