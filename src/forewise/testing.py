@@ -10,6 +10,7 @@ import pickle
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +173,7 @@ def check_predictor(predictor: Predictor, X: Any, y: Any) -> None:
         "a context's scenarios depend on the other contexts",
     )
     for bad in (0, -1, 2.5, None):
-        _require_raises(ForewiseError, lambda bad=bad: fitted.sample(X, bad))
+        _require_raises(ForewiseError, partial(fitted.sample, X, bad))
     _require_raises(ForewiseError, lambda: fitted.sample(X[:, :-1] if X.shape[1] > 1 else X[:0], 4))
     hole = X.copy()
     hole[0, 0] = np.nan

@@ -6,25 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from forewise import features
+from forewise.datasets import reading
 from forewise.datasets.files import CorruptDataError
-from forewise.datasets.reading import (
-    as_days,
-    located,
-    read_table,
-    require_columns,
-    require_flags,
-    require_numbers,
-)
-from forewise.features import (
-    calendar,
-    days_since,
-    fill_missing,
-    lag,
-    one_hot,
-    rolling,
-    same_weekday,
-    weather_forecast,
-)
 
 #: Columns of 0 and 1 in the file, and their names here.
 _FLAGS = {
@@ -71,21 +55,21 @@ def bakery(data_dir: str | Path | None = None, *, verify: bool = True) -> pd.Dat
         `rain`; `temperature` in °C. The weather is that of the day itself, which is not known
         before: see `features.weather_forecast`.
     """
-    folder = located("bakery", data_dir, verify)
+    folder = reading.located("bakery", data_dir, verify)
     path, target_path = folder / "bakery_data.csv", folder / "bakery_target.csv"
-    raw, target = read_table(path), read_table(target_path)
-    require_columns(path, raw, ["date", *_SERIES, *_FLAGS, "rain", "temperature"])
-    require_columns(target_path, target, ["demand"])
+    raw, target = reading.read_table(path), reading.read_table(target_path)
+    reading.require_columns(path, raw, ["date", *_SERIES, *_FLAGS, "rain", "temperature"])
+    reading.require_columns(target_path, target, ["demand"])
     if len(raw) != len(target):
         raise CorruptDataError(
             f"{target_path} must have the {len(raw)} rows of {path.name}, but has {len(target)}"
         )
-    require_numbers(path, raw, [*_SERIES, "rain", "temperature"])
-    require_numbers(target_path, target, ["demand"])
-    require_flags(path, raw, _FLAGS)
+    reading.require_numbers(path, raw, [*_SERIES, "rain", "temperature"])
+    reading.require_numbers(target_path, target, ["demand"])
+    reading.require_flags(path, raw, _FLAGS)
     if (target["demand"] < 0).any():
         raise CorruptDataError(f"column demand of {target_path} must be at least 0, but is not")
-    date = as_days(path, raw, "date", "2016-01-02")
+    date = reading.as_days(path, raw, "date", "2016-01-02")
     table = pd.DataFrame(
         {
             "date": date,
@@ -140,31 +124,33 @@ def bakery_contexts(
         For all rows, also those of closed days: leave these out, ``contexts[~table["closed"]]``.
     """
     open_days = table.assign(demand=table["demand"].where(~table["closed"]))
-    days = calendar(table["date"], table.loc[table["holiday"], "date"].unique())
+    days = features.calendar(table["date"], table.loc[table["holiday"], "date"].unique())
     levels = pd.concat(
         [
-            lag(open_days, "demand", (1, 2, 7, 14), _SERIES),
-            rolling(open_days, "demand", (7, 28), ("mean",), _SERIES),
-            rolling(open_days, "demand", 56, (0.1, 0.5, 0.9), _SERIES),
-            same_weekday(open_days, "demand", (4, 12), _SERIES),
+            features.lag(open_days, "demand", (1, 2, 7, 14), _SERIES),
+            features.rolling(open_days, "demand", (7, 28), ("mean",), _SERIES),
+            features.rolling(open_days, "demand", 56, (0.1, 0.5, 0.9), _SERIES),
+            features.same_weekday(open_days, "demand", (4, 12), _SERIES),
         ],
         axis=1,
     )
-    spreads = rolling(open_days, "demand", (7, 28), ("std",), _SERIES)
+    spreads = features.rolling(open_days, "demand", (7, 28), ("std",), _SERIES)
     noise = {"temperature": temperature_noise, "rain": rain_noise}
-    weather = weather_forecast(table, list(noise), noise, "store", random_state=random_state)
+    weather = features.weather_forecast(
+        table, list(noise), noise, "store", random_state=random_state
+    )
     planned = ["holiday_in_2_days", "school_holiday", "promotion", "promotion_last_week"]
     return pd.concat(
         [
             days.drop(columns="weekday"),
-            one_hot(table["weekday"], range(7)),
+            features.one_hot(table["weekday"], range(7)),
             table[planned].astype(float),
-            fill_missing(levels, fallback="demand_mean_28", flags=["demand_mean_28"]),
-            fill_missing(spreads, fallback="demand_std_28"),
-            fill_missing(days_since(open_days, "demand", _SERIES)),
-            fill_missing(weather),
-            one_hot(table["product"], PRODUCTS, unseen),
-            one_hot(table["store"], STORES, unseen),
+            features.fill_missing(levels, fallback="demand_mean_28", flags=["demand_mean_28"]),
+            features.fill_missing(spreads, fallback="demand_std_28"),
+            features.fill_missing(features.days_since(open_days, "demand", _SERIES)),
+            features.fill_missing(weather),
+            features.one_hot(table["product"], PRODUCTS, unseen),
+            features.one_hot(table["store"], STORES, unseen),
         ],
         axis=1,
     )

@@ -8,16 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from forewise import features
+from forewise.datasets import reading
 from forewise.datasets.files import CorruptDataError
-from forewise.datasets.reading import (
-    as_days,
-    located,
-    read_table,
-    require_columns,
-    require_flags,
-    require_numbers,
-)
-from forewise.features import calendar, lag, one_hot, weather_forecast
 
 #: Names of a day's half hours, by the clock at which they begin.
 HALF_HOURS = tuple(f"{k // 2:02d}:{k % 2 * 30:02d}" for k in range(48))
@@ -65,7 +58,7 @@ def victoria(data_dir: str | Path | None = None, *, verify: bool = True) -> Vict
     Victoria
         The temperature of a day is not known before: see `features.weather_forecast`.
     """
-    folder = located("vic_electricity", data_dir, verify)
+    folder = reading.located("vic_electricity", data_dir, verify)
     half_hours = _read(folder / "vic_electricity.csv")
     by_day = half_hours.groupby("date")
     days = pd.DataFrame(
@@ -101,12 +94,12 @@ def victoria_contexts(
     """
     dates = data.days.index.rename("date")
     holidays = data.days.index[data.days["holiday"]]
-    calendar_of_days = calendar(dates, holidays)
+    calendar_of_days = features.calendar(dates, holidays)
     demand = data.demand.add_prefix("demand_").rename_axis("date").reset_index()
     temperature = data.temperature.iloc[:, ::6].add_prefix("temperature_")
     temperature = temperature.rename_axis("date").reset_index()
-    past = [lag(demand, name, (1, 7)) for name in demand.columns.drop("date")]
-    forecast = weather_forecast(
+    past = [features.lag(demand, name, (1, 7)) for name in demand.columns.drop("date")]
+    forecast = features.weather_forecast(
         temperature,
         list(temperature.columns.drop("date")),
         temperature_noise,
@@ -115,21 +108,22 @@ def victoria_contexts(
     by_row = pd.concat([*past, forecast], axis=1).set_axis(dates)
     weekday = pd.Series(data.days["weekday"].to_numpy(), index=dates, name="weekday")
     return pd.concat(
-        [calendar_of_days.drop(columns="weekday"), one_hot(weekday, range(7)), by_row], axis=1
+        [calendar_of_days.drop(columns="weekday"), features.one_hot(weekday, range(7)), by_row],
+        axis=1,
     )
 
 
 def _read(path: Path) -> pd.DataFrame:
-    raw = read_table(path)
-    require_columns(path, raw, ["Time", "Demand", "Temperature", "Date", "Holiday"])
-    require_numbers(path, raw, ["Demand", "Temperature"])
-    require_flags(path, raw, ["Holiday"])
+    raw = reading.read_table(path)
+    reading.require_columns(path, raw, ["Time", "Demand", "Temperature", "Date", "Holiday"])
+    reading.require_numbers(path, raw, ["Demand", "Temperature"])
+    reading.require_flags(path, raw, ["Holiday"])
     if not (raw["Demand"] > 0).all():
         raise CorruptDataError(f"column Demand of {path} must be positive everywhere, but is not")
     time = _as_times(path, raw["Time"])
     clock = time.dt.tz_convert("Australia/Melbourne")
     date = clock.dt.tz_localize(None).dt.normalize()
-    if (date != as_days(path, raw, "Date", "2012-01-01")).any():
+    if (date != reading.as_days(path, raw, "Date", "2012-01-01")).any():
         raise CorruptDataError(
             f"column Date of {path} must be the day in Melbourne at that Time, but is another"
         )

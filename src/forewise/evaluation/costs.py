@@ -45,9 +45,25 @@ def chunks(
         yield slice(start, min(start + size, n_items))
 
 
-def context_chunks(scenarios: Scenarios) -> Iterator[slice]:
-    """Slices of the contexts of scenarios."""
-    return chunks(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes)
+def scenario_chunks(
+    scenarios: Scenarios, entries_per_context: int | None = None
+) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
+    """Slices of contexts with their values (B, M, n) and weights (B, M), as float64 constants.
+
+    Scenarios of weight zero, whose values may be anything, have values 0.
+    """
+    entries = entries_per_context or scenarios.n_scenarios * scenarios.n_outcomes
+    for part in chunks(scenarios.n_contexts, entries):
+        chosen = _constant(scenarios[part])
+        possible = chosen.weights.unsqueeze(-1) > 0
+        yield part, torch.where(possible, chosen.values, 0.0), chosen.weights
+
+
+def _constant(scenarios: Scenarios) -> Scenarios:
+    values = scenarios.values.detach().to("cpu", WORKING_DTYPE)
+    return Scenarios(
+        values, None if scenarios.equally_weighted else scenarios.weights.detach().cpu()
+    )
 
 
 def as_constant(name: str, value: Any) -> torch.Tensor:
@@ -141,25 +157,9 @@ class Optimum(NamedTuple):
     cost: torch.Tensor
 
 
-def constant_scenarios(scenarios: Scenarios) -> Scenarios:
-    """The same scenarios in float64 on the processor, without gradients."""
-    values = scenarios.values.detach().to("cpu", WORKING_DTYPE)
-    return Scenarios(
-        values, None if scenarios.equally_weighted else scenarios.weights.detach().cpu()
-    )
-
-
-def possible_values(scenarios: Scenarios) -> torch.Tensor:
-    """The values, with 0 for scenarios of weight zero, whose values may be anything."""
-    return torch.where(scenarios.weights.unsqueeze(-1) > 0, scenarios.values, 0.0)
-
-
 def largest(scenarios: Scenarios) -> torch.Tensor:
     """The largest absolute value of a possible outcome in each context, ``(n_contexts, 1)``."""
-    sizes = [
-        possible_values(constant_scenarios(scenarios[part])).abs().amax((1, 2))
-        for part in context_chunks(scenarios)
-    ]
+    sizes = [values.abs().amax((1, 2)) for _, values, _ in scenario_chunks(scenarios)]
     return torch.cat(sizes).unsqueeze(1)
 
 
@@ -176,10 +176,10 @@ def optimum(
     require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
     problem._check_width("scenarios", scenarios.n_outcomes)
     decisions, costs = [], []
-    for part in context_chunks(scenarios):
+    for part in chunks(scenarios.n_contexts, scenarios.n_scenarios * scenarios.n_outcomes):
         with torch.no_grad():
-            chosen = constant_scenarios(scenarios[part])
-            solution = solve(problem.for_contexts(part), chosen, solver, "return")
+            own = problem.for_contexts(part)
+            solution = solve(own, _constant(scenarios[part]), solver, "return")
         places = range(part.start, part.stop)
         _require_optimal(solution, places if numbers is None else numbers[part].tolist())
         decisions.append(solution.decision.detach())
@@ -216,15 +216,15 @@ def expected_costs(
     """
     M = scenarios.n_scenarios
     means = []
-    for part in chunks(scenarios.n_contexts, M * (scenarios.n_outcomes + decision.shape[1])):
-        chosen = constant_scenarios(scenarios[part])
-        outcome = possible_values(chosen).flatten(0, 1)
+    entries = M * (scenarios.n_outcomes + decision.shape[1])
+    for part, values, weights in scenario_chunks(scenarios, entries):
+        outcome = values.flatten(0, 1)
         context = torch.arange(part.start, part.stop).repeat_interleave(M)
         own = problem.for_contexts(context)
         costs = realised_costs(own, decision[context], outcome)
         if compared_to is not None:
             costs = costs - realised_costs(own, compared_to[context], outcome)
-        means.append((chosen.weights * costs.reshape(-1, M)).sum(1))
+        means.append((weights * costs.reshape(-1, M)).sum(1))
     return torch.cat(means)
 
 

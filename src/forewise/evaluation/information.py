@@ -19,13 +19,11 @@ from forewise.evaluation.costs import (
     as_level,
     as_scenarios,
     bound_problem,
-    constant_scenarios,
-    context_chunks,
     expected_costs,
     informed_optimum,
     largest,
     optimum,
-    possible_values,
+    scenario_chunks,
 )
 from forewise.exceptions import InvalidInputError
 from forewise.problems import Problem
@@ -56,13 +54,12 @@ def expected_value_of_perfect_information(
     problem = bound_problem(problem, scenarios.n_contexts, given)
     wait_and_see = torch.zeros(scenarios.n_contexts, dtype=torch.float64)
     stochastic = optimum(problem, scenarios, solver).cost
-    for part in context_chunks(scenarios):
-        chosen = constant_scenarios(scenarios[part])
-        context, scenario = (chosen.weights > 0).nonzero(as_tuple=True)
-        number = context + part.start
-        outcome, weight = chosen.values[context, scenario], chosen.weights[context, scenario]
-        informed = informed_optimum(problem.for_contexts(number), outcome, solver, number)
-        wait_and_see.index_add_(0, number, weight * informed.cost)
+    for part, values, weights in scenario_chunks(scenarios):
+        possible = weights > 0
+        number = possible.nonzero()[:, 0] + part.start
+        own = problem.for_contexts(number)
+        informed = informed_optimum(own, values[possible], solver, number)
+        wait_and_see.index_add_(0, number, weights[possible] * informed.cost)
     return stochastic - wait_and_see
 
 
@@ -78,10 +75,7 @@ def value_of_stochastic_solution(
     """
     scenarios = as_scenarios("scenarios", scenarios)
     problem = bound_problem(problem, scenarios.n_contexts, given)
-    means = []
-    for part in context_chunks(scenarios):
-        chosen = constant_scenarios(scenarios[part])
-        means.append(chosen.weights.unsqueeze(1) @ possible_values(chosen))
+    means = [weights.unsqueeze(1) @ values for _, values, weights in scenario_chunks(scenarios)]
     for_the_mean = optimum(problem, Scenarios(torch.cat(means)), solver).decision
     expected = expected_costs(problem, for_the_mean, scenarios)
     return expected - optimum(problem, scenarios, solver).cost

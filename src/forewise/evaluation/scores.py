@@ -6,20 +6,13 @@ distribution. `interval_coverage` and `calibration_curve` show where a forecast 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from forewise.evaluation.costs import (
-    as_level,
-    as_outcome,
-    as_scenarios,
-    chunks,
-    constant_scenarios,
-    context_chunks,
-    possible_values,
-)
+from forewise.evaluation.costs import as_level, as_outcome, as_scenarios, scenario_chunks
 from forewise.exceptions import InvalidInputError
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_vector
@@ -62,11 +55,9 @@ def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
     outcome : table (n_contexts, n_outcomes), or (n_contexts,) for one outcome
     """
     scenarios = as_scenarios("scenarios", scenarios)
-    outcome = as_outcome(outcome, like=scenarios)
     scores = []
-    for part in context_chunks(scenarios):
-        values, weights = _forecast(scenarios, part)
-        error, cumulated = _sorted(values - outcome[part].unsqueeze(1), weights)
+    for values, weights, seen in _forecast(scenarios, outcome):
+        error, cumulated = _sorted(values - seen.unsqueeze(1), weights)
         # The integral, piece by piece between sorted scenarios and split at the outcome: a sum
         # of nonnegative terms, where the double sum would be a difference of large numbers.
         zero = torch.zeros_like(error[..., :1])
@@ -88,15 +79,13 @@ def energy_score(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
     *When to use*: the dependence between outcomes matters.
     """
     scenarios = as_scenarios("scenarios", scenarios)
-    outcome = as_outcome(outcome, like=scenarios)
     M = scenarios.n_scenarios
     block = min(M, _BLOCK)
-    scores = torch.empty(scenarios.n_contexts, dtype=torch.float64)
-    for part in chunks(scenarios.n_contexts, M * (block + scenarios.n_outcomes)):
-        values, weights = _forecast(scenarios, part)
-        to_outcome = (values - outcome[part].unsqueeze(1)).norm(dim=-1)
-        scores[part] = (weights * to_outcome).sum(1) - _half_mean_distance(values, weights, block)
-    return scores
+    scores = []
+    for values, weights, seen in _forecast(scenarios, outcome, M * (block + scenarios.n_outcomes)):
+        to_outcome = (values - seen.unsqueeze(1)).norm(dim=-1)
+        scores.append((weights * to_outcome).sum(1) - _half_mean_distance(values, weights, block))
+    return torch.cat(scores)
 
 
 def interval_coverage(scenarios: Scenarios, outcome: Any, level: float) -> torch.Tensor:
@@ -109,12 +98,11 @@ def interval_coverage(scenarios: Scenarios, outcome: Any, level: float) -> torch
     """
     level = as_level("level", level)
     scenarios = as_scenarios("scenarios", scenarios)
-    outcome = as_outcome(outcome, like=scenarios)
     ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
     inside = torch.zeros(scenarios.n_outcomes, dtype=torch.float64)
-    for part in context_chunks(scenarios):
-        low, high = _quantiles(*_forecast(scenarios, part), ends).unbind(-1)
-        inside += ((low <= outcome[part]) & (outcome[part] <= high)).sum(0)
+    for values, weights, seen in _forecast(scenarios, outcome):
+        low, high = _quantiles(values, weights, ends).unbind(-1)
+        inside += ((low <= seen) & (seen <= high)).sum(0)
     return inside / scenarios.n_contexts
 
 
@@ -136,7 +124,6 @@ def calibration_curve(
         Increasing, between 0 and 1; 0.05, 0.10, ..., 0.95 by default.
     """
     scenarios = as_scenarios("scenarios", scenarios)
-    outcome = as_outcome(outcome, like=scenarios)
     wanted = as_vector("levels", levels).detach().cpu().contiguous()
     if len(wanted) == 0 or (wanted <= 0).any() or (wanted >= 1).any() or (wanted.diff() <= 0).any():
         raise InvalidInputError(
@@ -144,23 +131,24 @@ def calibration_curve(
             f"{wanted.tolist()}"
         )
     below = torch.zeros(len(wanted), scenarios.n_outcomes, dtype=torch.float64)
-    for part in context_chunks(scenarios):
-        quantiles = _quantiles(*_forecast(scenarios, part), wanted)
-        below += (outcome[part].unsqueeze(-1) <= quantiles).sum(0).mT
+    for values, weights, seen in _forecast(scenarios, outcome):
+        below += (seen.unsqueeze(-1) <= _quantiles(values, weights, wanted)).sum(0).mT
     return CalibrationCurve(wanted, below / scenarios.n_contexts)
 
 
-def _forecast(scenarios: Scenarios, part: slice) -> tuple[torch.Tensor, torch.Tensor]:
-    """Values ``(B, M, n)`` and weights ``(B, M)`` of some contexts, checked."""
-    chosen = constant_scenarios(scenarios[part])
-    values = possible_values(chosen)
-    bad = ~values.isfinite().flatten(1).all(1)
-    if bad.any():
-        raise InvalidInputError(
-            "scenarios must be finite, but context "
-            f"{part.start + int(bad.nonzero()[0])} has a NaN or infinite value: leave it out"
-        )
-    return values, chosen.weights
+def _forecast(
+    scenarios: Scenarios, outcome: Any, entries_per_context: int | None = None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Values ``(B, M, n)``, weights ``(B, M)`` and outcomes ``(B, n)`` of contexts, checked."""
+    outcome = as_outcome(outcome, like=scenarios)
+    for part, values, weights in scenario_chunks(scenarios, entries_per_context):
+        bad = ~values.isfinite().flatten(1).all(1)
+        if bad.any():
+            raise InvalidInputError(
+                "scenarios must be finite, but context "
+                f"{part.start + int(bad.nonzero()[0])} has a NaN or infinite value: leave it out"
+            )
+        yield values, weights, outcome[part]
 
 
 def _half_mean_distance(values: torch.Tensor, weights: torch.Tensor, block: int) -> torch.Tensor:

@@ -147,7 +147,7 @@ def weather_forecast(
     """
     grid, names = Grid.from_table(table, by, date, repeated=True), as_names(columns)
     require_columns(table, names)
-    features = {}
+    features: dict[str, np.ndarray] = {}
     for name in names:
         wide = grid.spread(table[name])
         if not np.array_equal(grid.gather(wide), as_numbers(table[name]), equal_nan=True):
