@@ -18,12 +18,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from forewise.exceptions import (
-    ForewiseError,
-    StorageError,
-    UnfittedError,
-    UnsupportedProblemError,
-)
+from forewise.exceptions import ForewiseError, StorageError, UnfittedError, UnsupportedProblemError
 from forewise.learners.base import Learner
 from forewise.policy import Policy, ScenarioPolicy, load_policy
 from forewise.predictors.base import Predictor
@@ -34,13 +29,7 @@ from forewise.solvers import ReferenceSolver, Solver, Status, solve
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "check_learner",
-    "check_no_future",
-    "check_predictor",
-    "check_problem",
-    "check_solver",
-]
+__all__ = ["check_learner", "check_no_future", "check_predictor", "check_problem", "check_solver"]
 
 
 def check_problem(problem: Problem, outcome: Any) -> None:
@@ -225,8 +214,8 @@ def check_no_future(
 ) -> None:
     """Check that no feature uses its own day's outcome or a later one.
 
-    From some day on, every value that is not known in advance is changed, and in another trial
-    removed; no feature of that day or of an earlier one may change by a bit.
+    From each of `n_days` days on, every value that is not known in advance is changed, and in
+    another trial removed; no feature of that day or of an earlier one may change by a bit.
 
     Parameters
     ----------
@@ -234,12 +223,8 @@ def check_no_future(
         From a table to its features, a data frame with the same rows.
     table : DataFrame
         One row per series and day; constant values would hide a leak.
-    date : str
-        Column of days.
     known : sequence of str
         Columns that are known in advance and stay as they are: names of series, holidays, plans.
-    n_days : int
-        Number of days, spread over the table, from which on values are changed.
     """
     before = build(table.copy())
     _require(before.index.equals(table.index), "the features have other rows than the table")

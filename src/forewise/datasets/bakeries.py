@@ -39,12 +39,8 @@ def bakery(data_dir: str | Path | None = None, *, verify: bool = True) -> pd.Dat
     There is a row for every series on every day. Demand falls over the years (that of product 101
     by some 40 % in three years).
 
-    Parameters
-    ----------
-    data_dir : path, optional
-        Folder that holds ``bakery/``; see `forewise.datasets.files`.
-    verify : bool
-        Refuse files whose content is not the published one.
+    `data_dir` is the folder that holds ``bakery/`` (see `forewise.datasets.files`); `verify` refuses
+    files whose content is not the published one.
 
     Returns
     -------
@@ -107,16 +103,9 @@ def bakery_contexts(
     product. Where the past of a series is too short for a feature, its mean (or standard
     deviation) of 28 days replaces it, or else 0; ``demand_mean_28_missing`` says where.
 
-    Parameters
-    ----------
-    table : DataFrame
-        From `bakery`, or some stores of it with all their days.
-    temperature_noise, rain_noise : float
-        Standard deviations of the forecast's noise, in °C and in the units of rain.
-    unseen : {"raise", "zeros"}
-        For stores and products that are not in the published table; see `features.one_hot`.
-    random_state : int
-        Seed of the noise.
+    `table` is that of `bakery`, or some stores of it with all their days. Noises are the standard
+    deviations of the forecast, in °C and in the units of rain. `unseen`, "raise" or "zeros", is for
+    stores and products that are not in the published table; see `features.one_hot`.
 
     Returns
     -------

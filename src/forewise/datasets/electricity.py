@@ -46,17 +46,9 @@ def victoria(data_dir: str | Path | None = None, *, verify: bool = True) -> Vict
     the clocks skip an hour, the two missing half hours are interpolated; when they repeat it, the
     two that came twice are averaged. That concerns three days each.
 
-    Parameters
-    ----------
-    data_dir : path, optional
-        Folder that holds ``vic_electricity/``; see `forewise.datasets.files`.
-    verify : bool
-        Refuse a file whose content is not the published one.
-
-    Returns
-    -------
-    Victoria
-        The temperature of a day is not known before: see `features.weather_forecast`.
+    `data_dir` is the folder that holds ``vic_electricity/`` (see `forewise.datasets.files`);
+    `verify` refuses a file whose content is not the published one. The temperature of a day is not
+    known before: see `features.weather_forecast`.
     """
     folder = reading.located("vic_electricity", data_dir, verify)
     half_hours = _read(folder / "vic_electricity.csv")
@@ -79,22 +71,11 @@ def victoria_contexts(
     Calendar and holidays; demand in each half hour of the day before and of the week before; a
     surrogate forecast of the temperature every three hours.
 
-    Parameters
-    ----------
-    data : Victoria
-    temperature_noise : float
-        Standard deviation of the forecast's noise, in °C.
-    random_state : int
-        Seed of the noise.
-
-    Returns
-    -------
-    DataFrame (n_days, 117)
-        Rows are the days of `data.demand`. The first seven lack the week before, and have NaN.
+    `temperature_noise` is the standard deviation of the forecast's noise, in °C. Returns a row per
+    day of `data.demand` and 117 columns; the first seven lack the week before, and have NaN.
     """
     dates = data.days.index.rename("date")
-    holidays = data.days.index[data.days["holiday"]]
-    calendar_of_days = features.calendar(dates, holidays)
+    calendar = features.calendar(dates, data.days.index[data.days["holiday"]])
     demand = data.demand.add_prefix("demand_").rename_axis("date").reset_index()
     temperature = data.temperature.iloc[:, ::6].add_prefix("temperature_")
     temperature = temperature.rename_axis("date").reset_index()
@@ -107,10 +88,8 @@ def victoria_contexts(
     )
     by_row = pd.concat([*past, forecast], axis=1).set_axis(dates)
     weekday = pd.Series(data.days["weekday"].to_numpy(), index=dates, name="weekday")
-    return pd.concat(
-        [calendar_of_days.drop(columns="weekday"), features.one_hot(weekday, range(7)), by_row],
-        axis=1,
-    )
+    days = [calendar.drop(columns="weekday"), features.one_hot(weekday, range(7)), by_row]
+    return pd.concat(days, axis=1)
 
 
 def _read(path: Path) -> pd.DataFrame:

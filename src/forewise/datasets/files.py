@@ -29,28 +29,14 @@ class CorruptDataError(ForewiseError, ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """A real data set: its files, and where they come from.
+    """A real data set: its files, and where they come from."""
 
-    Parameters
-    ----------
-    name : str
-        Also the name of its folder.
-    title : str
-    checksums : mapping of str to str
-        SHA-256 of each file, by its name.
-    homepage : str
-    archive : str, optional
-        Address of a ZIP archive that holds the files; without it they cannot be downloaded.
-    aliases : mapping of str to str
-        Names of files in the archive, where they differ, and their names here.
-    """
-
-    name: str
+    name: str  # also of its folder
     title: str
-    checksums: Mapping[str, str]
+    checksums: Mapping[str, str]  # SHA-256 of each file, by its name
     homepage: str
-    archive: str | None = None
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    archive: str | None = None  # address of a ZIP archive of the files, if there is one
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other names of files in it
 
 
 _CNNPRED = {

@@ -38,8 +38,7 @@ def nv1(n_contexts: int = 1800, random_state: Any = 0) -> Dataset:
         y = max(0, 5 + | |6x| sin x + ½ x sin 6x | + ε),
         ε = 2 |x| sin(x) · N(0, 1) for x ≤ 3, and 0 above
 
-    Half of the contexts are N(−3, 1) and half are N(3, 1) (with an odd number the first half
-    has one more), in random order.
+    Half of the contexts are N(−3, 1) and half are N(3, 1), in random order.
 
     Returns X ``(n_contexts, 1)`` and y ``(n_contexts, 1)``.
     """
@@ -74,9 +73,8 @@ def nvqp(n_contexts: int = 4000, random_state: Any = 0) -> Dataset:
         ε3 ~ ¼ N(0.5, 2) + ¾ N(2, 4),               ε4 ~ Poisson(0.8),
         ε5 ~ ¼ N(0.5, 4) + ¾ N(2, 4)
 
-    The component of a mixture is drawn anew for each row and item. Half of the contexts are
-    around (−3, −4, −3, −3) with standard deviations (1, 1, 0.7, 1), half around (3, 4, 3, 1) with
-    (1, 1, 0.7, 2) (with an odd number the first half has one more), in random order.
+    Half of the contexts are around (−3, −4, −3, −3) with standard deviations (1, 1, 0.7, 1), half
+    around (3, 4, 3, 1) with (1, 1, 0.7, 2), in random order.
 
     Returns X ``(n_contexts, 4)`` and y ``(n_contexts, 6)``.
     """
@@ -92,8 +90,7 @@ def pop(n_contexts: int = 1500, n_assets: int = 15, random_state: Any = 0) -> Da
         s_i = Σ_k x_k^(2i/n_assets),    x_k = max(N(1, 1), 0),    k = 1, 2, 3
         y_i = 0.3 + sin s_i − E[sin s_i] + 0.05 · ε_i,    ε_i ~ ½ N(−4, 4) + ½ N(4, 1)
 
-    where N(mean, standard deviation). The component of the mixture is drawn anew for each row and
-    asset. E[sin s_i] is the exact expectation over contexts (`mean_wave`), so that every asset
+    where N(mean, standard deviation), drawn anew for each row and asset. E[sin s_i] is the exact expectation over contexts (`mean_wave`), so that every asset
     returns 0.3 on average.
 
     Returns X ``(n_contexts, 3)`` and y ``(n_contexts, n_assets)``.

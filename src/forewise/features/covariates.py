@@ -12,14 +12,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from forewise.exceptions import InvalidInputError
-from forewise.features.grid import (
-    Grid,
-    as_counts,
-    as_dates,
-    as_names,
-    as_numbers,
-    require_columns,
-)
+from forewise.features.grid import Grid, as_counts, as_dates, as_names, as_numbers, require_columns
 from forewise.validation.parameters import require_count
 
 
@@ -83,19 +76,8 @@ def known_ahead(
     Only for what is settled before the decision; a plan that was changed on the day has to be in
     the table as it was planned.
 
-    Parameters
-    ----------
-    columns : str or sequence of str
-        Numbers or booleans.
-    days : int or sequence of int
-        0 is the day itself, 1 the day after.
-    table, by, date
-        As for `lag`.
-
-    Returns
-    -------
-    DataFrame (n_rows, len(columns) · len(days))
-        Columns such as ``promotion_in_1``; NaN where that day has no row.
+    Returns columns such as ``promotion_in_1`` for the day after (`days` = 1; 0 is the day itself),
+    NaN where that day has no row. `columns` are numbers or booleans; other parameters as for `lag`.
     """
     grid, names = Grid.from_table(table, by, date), as_names(columns)
     require_columns(table, names)
@@ -121,7 +103,8 @@ def weather_forecast(
         forecast of day t = weather of day t − 1 + noise · ε,    ε ~ N(0, 1)
 
     ε depends on the seed, the column, the series and the date alone, so that a row's forecast does
-    not depend on the other rows of the table.
+    not depend on the other rows of the table. Returns columns such as ``temperature_forecast``, NaN
+    where the day before is not known.
 
     *When to use*: there is no archive of real forecasts. The weather of the day itself was not
     known when the decision was made.
@@ -139,11 +122,6 @@ def weather_forecast(
         Columns that tell places apart; none for a single place.
     random_state : int
         Seed of ε.
-
-    Returns
-    -------
-    DataFrame (n_rows, len(columns))
-        Columns such as ``temperature_forecast``; NaN where the day before is not known.
     """
     grid, names = Grid.from_table(table, by, date, repeated=True), as_names(columns)
     require_columns(table, names)

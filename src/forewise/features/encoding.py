@@ -21,22 +21,10 @@ def one_hot(values: pd.Series, categories: Iterable[Any], unseen: str = "raise")
     ----------
     values : Series (n_rows,)
     categories : iterable
-        All that a model shall know. Write them down rather than take them from the rows at hand,
-        or training and deciding have different columns.
+        All that a model shall know, in columns such as ``product_101``. Write them down rather than
+        take them from the rows at hand, or training and deciding have different columns.
     unseen : {"raise", "zeros"}
         What to do with a value that is no category: raise, or have 0 in every column.
-
-    Returns
-    -------
-    DataFrame (n_rows, n_categories)
-        Columns such as ``product_101``.
-
-    Examples
-    --------
-    >>> one_hot(pd.Series([101, 110], name="product"), [101, 109, 110])
-       product_101  product_109  product_110
-    0          1.0          0.0          0.0
-    1          0.0          0.0          1.0
     """
     if unseen not in ("raise", "zeros"):
         raise InvalidInputError(f'unseen must be "raise" or "zeros", but is {unseen!r}')
@@ -76,11 +64,7 @@ def fill_missing(
         What replaces the rest.
     flags : sequence of str
         Columns that get another one, such as ``demand_lag_28_missing``, 1 where the value was
-        missing and otherwise 0.
-
-    Returns
-    -------
-    DataFrame (n_rows, n_features + len(flags))
+        missing and otherwise 0; they come last.
     """
     require_columns(features, [*flags, *([] if fallback is None else [fallback])])
     numbers = pd.DataFrame(
@@ -103,25 +87,13 @@ def relative_to(
     Parameters
     ----------
     features : DataFrame (n_rows, n_features)
+        Its columns are returned in the same order.
     unit : str
         Column that the others are multiples of, such as a recent mean.
     columns : sequence of str
         Columns to divide; all others stay as they are.
     least : float
         Lower bound of the unit.
-
-    Returns
-    -------
-    DataFrame (n_rows, n_features)
-        The same columns in the same order.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"mean": [1.0, 100.0], "lag_1": [2.0, 50.0], "rain": [0.0, 3.0]})
-    >>> relative_to(table, "mean", ["lag_1"]).round(2)
-       mean  lag_1  rain
-    0  0.00    2.0   0.0
-    1  4.61    0.5   3.0
     """
     if not least > 0:
         raise InvalidInputError(f"least must be positive, but is {least!r}")

@@ -72,6 +72,8 @@ def rolling(
 ) -> pd.DataFrame:
     """Moving statistics of the days before, up to yesterday.
 
+    Returns columns such as ``demand_mean_28``, ``demand_std_28`` and ``demand_q90_28``.
+
     Parameters
     ----------
     windows : int or sequence of int
@@ -82,11 +84,6 @@ def rolling(
         Fewest known values in a window; NaN below that.
     table, column, by, date
         As for `lag`.
-
-    Returns
-    -------
-    DataFrame (n_rows, len(windows) · len(statistics))
-        Columns such as ``demand_mean_28``, ``demand_std_28`` and ``demand_q90_28``.
     """
     grid, wide = _spread(table, column, by, date)
     fewest = require_count("min_values", min_values, 1)
@@ -109,19 +106,11 @@ def same_weekday(
 ) -> pd.DataFrame:
     """The last known value of the same weekday, and the mean over some weeks.
 
+    Returns ``demand_weekday_last``, however long ago, and columns such as
+    ``demand_weekday_mean_4``, the mean of the known values in so many `weeks` before. Other
+    parameters as for `lag`.
+
     *When to use*: some days are missing, so that ``lag(..., days=7)`` would be NaN.
-
-    Parameters
-    ----------
-    weeks : int or sequence of int
-        The mean is of the known values among the same weekdays of so many weeks before.
-    table, column, by, date
-        As for `lag`.
-
-    Returns
-    -------
-    DataFrame (n_rows, 1 + len(weeks))
-        ``demand_weekday_last``, however long ago, and columns such as ``demand_weekday_mean_4``.
     """
     grid, wide = _spread(table, column, by, date)
     last = pd.DataFrame(np.nan, index=wide.index, columns=wide.columns)
