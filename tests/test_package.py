@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -42,9 +43,30 @@ fw.metrics.regret, fw.testing.check_problem, fw.plots.decision_panels
     assert ended.returncode == 0, ended.stderr
 
 
+LIGHT = [
+    *("evaluation/*.py", "datasets/__init__.py", "datasets/base.py", "datasets/files.py"),
+    *("datasets/synthetic.py", "testing.py"),
+]
+
+
+@pytest.mark.parametrize("pattern", LIGHT)
+def test_modules_without_tables_import_no_pandas(pattern):
+    """Nor anything else that only some functions need, unless one of these is called."""
+    paths = list(Path(fw.__file__).parent.glob(pattern))
+    assert paths
+    for path in paths:
+        nodes = ast.parse(path.read_text()).body
+        imported = {
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        }
+        imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert not imported & {"matplotlib", "pandas", "rich", "scipy.stats", "cvxpy"}, path.name
+
+
 def test_names_that_do_not_exist_are_told():
-    with pytest.raises(AttributeError, match="nothing"):
-        fw.nothing  # noqa: B018
+    for owner in (fw, fw.datasets):
+        with pytest.raises(AttributeError, match="nothing"):
+            owner.nothing  # noqa: B018
 
 
 def test_all_that_is_exported_exists():

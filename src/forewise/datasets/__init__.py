@@ -6,9 +6,10 @@
 no learning.
 """
 
-from forewise.datasets.bakeries import bakery, bakery_contexts
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from forewise.datasets.base import Conditional, Dataset, Split
-from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
 from forewise.datasets.files import (
     SOURCES,
     Availability,
@@ -27,6 +28,19 @@ from forewise.datasets.synthetic import (
     pop,
     pop_problem,
 )
+
+if TYPE_CHECKING:
+    from forewise.datasets.bakeries import bakery, bakery_contexts
+    from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
+
+# Loaders need pandas, which generators do not: they are imported when they are first used.
+_LOADERS = {
+    "bakery": "bakeries",
+    "bakery_contexts": "bakeries",
+    "Victoria": "electricity",
+    "victoria": "electricity",
+    "victoria_contexts": "electricity",
+}
 
 __all__ = [
     "SOURCES",
@@ -52,3 +66,9 @@ __all__ = [
     "victoria",
     "victoria_contexts",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOADERS:
+        raise AttributeError(f"module 'forewise.datasets' has no attribute {name!r}")
+    return getattr(import_module(f"forewise.datasets.{_LOADERS[name]}"), name)

@@ -39,8 +39,8 @@ def bakery(data_dir: str | Path | None = None, *, verify: bool = True) -> pd.Dat
     There is a row for every series on every day. Demand falls over the years (that of product 101
     by some 40 % in three years).
 
-    `data_dir` is the folder that holds ``bakery/`` (see `forewise.datasets.files`); `verify` refuses
-    files whose content is not the published one.
+    `data_dir` is the folder that holds ``bakery/`` (see `forewise.datasets.files`); `verify`
+    refuses files whose content is not the published one.
 
     Returns
     -------

@@ -90,8 +90,8 @@ def pop(n_contexts: int = 1500, n_assets: int = 15, random_state: Any = 0) -> Da
         s_i = Σ_k x_k^(2i/n_assets),    x_k = max(N(1, 1), 0),    k = 1, 2, 3
         y_i = 0.3 + sin s_i − E[sin s_i] + 0.05 · ε_i,    ε_i ~ ½ N(−4, 4) + ½ N(4, 1)
 
-    where N(mean, standard deviation), drawn anew for each row and asset. E[sin s_i] is the exact expectation over contexts (`mean_wave`), so that every asset
-    returns 0.3 on average.
+    where N(mean, standard deviation), drawn anew for each row and asset. E[sin s_i] is the exact
+    expectation over contexts (`mean_wave`), so that every asset returns 0.3 on average.
 
     Returns X ``(n_contexts, 3)`` and y ``(n_contexts, n_assets)``.
     """

@@ -22,21 +22,13 @@ _MAX_ENTRIES = 2**20  # draws that are held at once
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its confidence interval.
-
-    Attributes
-    ----------
-    estimate, lower, upper, level : float
-        Mean of all rows, ends of the interval, and its confidence.
-    n_blocks : int
-        Blocks that it rests on; with fewer than about twenty it is too narrow.
-    """
+    """A mean with its confidence interval, `lower` to `upper`."""
 
     estimate: float
     lower: float
     upper: float
     level: float
-    n_blocks: int
+    n_blocks: int  # with fewer than about twenty the interval is too narrow
 
 
 @dataclass(frozen=True)

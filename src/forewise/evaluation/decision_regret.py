@@ -32,7 +32,7 @@ from forewise.solvers import Solver
 from forewise.validation.tables import check_same_rows
 
 # Solvers call a context optimal at relative residuals of 1e-8: less than this share of the
-# decision's cost cannot be told from zero.
+# decision's cost is indistinguishable from zero.
 _INDISTINGUISHABLE = 1e-8
 
 
@@ -62,7 +62,7 @@ def regrets(
     on_infeasible: str = "raise",
     tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> torch.Tensor:
-    """Regret of every decision: its cost beyond that of perfect information.
+    """Regret ``(n_contexts,)``: cost beyond that of perfect information.
 
         regret_i = f(z_i, y_i) − min_z f(z, y_i)
 
@@ -86,10 +86,6 @@ def regrets(
     tolerance : float
         The largest `Problem.violation` of a feasible decision. Rounded orders need more than the
         default: 0.01 lets them exceed a budget by 1 %.
-
-    Returns
-    -------
-    tensor (n_contexts,)
     """
     seen = _realised(problem, decision, outcome, given, on_infeasible, tolerance)
     return seen.costs - informed_optimum(seen.problem, seen.outcome, solver).cost
@@ -159,7 +155,7 @@ def fair_regrets(
     on_infeasible: str = "raise",
     tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> torch.Tensor:
-    """Fair regret of every decision: its cost beyond the oracle's, at the observed outcome.
+    """Fair regret ``(n_contexts,)``: cost beyond the oracle's, at the observed outcome.
 
         fair_regret_i = f(z_i, y_i) − f(z*_i, y_i),    z*_i the `oracle_decision`
 
@@ -181,20 +177,10 @@ def fair_regrets(
         feasible whatever `on_infeasible` is.
     problem, decision, outcome, given, on_infeasible, tolerance
         As for `regrets`.
-
-    Returns
-    -------
-    tensor (n_contexts,)
     """
-    seen = _realised(problem, decision, outcome, given, on_infeasible, tolerance)
     if true_scenarios is not None:
-        scenarios = as_scenarios("true_scenarios", true_scenarios)
-        shape = (scenarios.n_contexts, scenarios.n_outcomes)
-        if shape != tuple(seen.outcome.shape):
-            raise InvalidInputError(
-                "true_scenarios must have (n_contexts, n_outcomes) = "
-                f"{tuple(seen.outcome.shape)} as the outcome has, but have {shape}"
-            )
+        as_outcome(outcome, like=as_scenarios("true_scenarios", true_scenarios))
+    seen = _realised(problem, decision, outcome, given, on_infeasible, tolerance)
     if oracle is not None:
         n_contexts, n_outcomes = seen.outcome.shape
         best, _ = as_decision(

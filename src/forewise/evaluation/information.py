@@ -83,19 +83,10 @@ def value_of_stochastic_solution(
 
 @dataclass(frozen=True, eq=False)
 class Gap:
-    """Optimality gap of decisions, estimated from independent batches of scenarios.
+    """Optimality gap of decisions, estimated from independent batches of scenarios."""
 
-    Attributes
-    ----------
-    estimate : tensor (n_contexts,)
-        Mean gap over the batches.
-    upper : tensor (n_contexts,)
-        One-sided confidence bound of the gap, for each context separately.
-    n_batches : int
-    """
-
-    estimate: torch.Tensor
-    upper: torch.Tensor
+    estimate: torch.Tensor  # mean gap over the batches (n_contexts,)
+    upper: torch.Tensor  # one-sided confidence bound, for each context separately (n_contexts,)
     n_batches: int
 
 

@@ -36,23 +36,13 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One window of time: the rows to decide, and the rows before it to train on.
+    """One window of time: the rows to decide, and the rows before it to train on."""
 
-    Attributes
-    ----------
-    number : int
-        0 for the first.
-    start, end : Timestamp
-        First day of the window, and the first day after it.
-    train, decide : arrays of row numbers
-        Both in order of time.
-    """
-
-    number: int
-    start: pd.Timestamp
-    end: pd.Timestamp
-    train: np.ndarray
-    decide: np.ndarray
+    number: int  # 0 for the first
+    start: pd.Timestamp  # first day of the window
+    end: pd.Timestamp  # first day after it
+    train: np.ndarray  # row numbers, in order of time
+    decide: np.ndarray  # row numbers, in order of time
 
 
 def rolling_folds(
@@ -158,19 +148,16 @@ def evaluate_rolling(
     X : table (n_rows, n_features)
         What is known before each row's decision; see `forewise.features`.
     y : table (n_rows, n_outcomes) or (n_rows,)
-    dates : array or Series of days (n_rows,)
-    window, min_train_days, max_train_days
+    dates, window, min_train_days, max_train_days
         As for `rolling_folds`.
     validation_days : int, optional
         The last days before the window that a learner gets as X_val and y_val. Without it, a
         network splits off rows at random. Learners that do not validate train on them too.
     problem : Problem, optional
         Needed if the method is a function; a learner has its own.
-    given : table, dict or `Given`, optional
-        Values of the problem's parameters in each row; see `CvxpyProblem.bound`.
     n_scenarios, random_state : int
         Number and seed of each decision's scenarios; the seed of training is the method's own.
-    on_infeasible, tolerance
+    given, on_infeasible, tolerance
         As for `regrets`.
 
     Returns
@@ -224,14 +211,9 @@ def compare_rolling(
 ) -> pd.DataFrame:
     """Mean costs of methods, and their differences to a baseline, with intervals.
 
-    Parameters
-    ----------
-    tables : mapping of name to DataFrame
-        From `evaluate_rolling`, all with the same rows.
-    baseline : str
-        Name of the method that the others are compared with.
-    block_days, level, n_resamples, random_state
-        As for `block_bootstrap`; all methods have the same blocks drawn.
+    `tables` are those of `evaluate_rolling` by the method's name, all with the same rows;
+    `baseline` is one of the names. Other parameters as for `block_bootstrap`: all methods have the
+    same blocks drawn.
 
     Returns
     -------

@@ -26,17 +26,10 @@ _DEFAULT_LEVELS = tuple(k / 20 for k in range(1, 20))
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """How often outcomes lay below the forecast's quantiles; calibrated where both agree.
+    """How often outcomes lay below the forecast's quantiles; calibrated where both agree."""
 
-    Attributes
-    ----------
-    levels : tensor (n_levels,)
-    observed : tensor (n_levels, n_outcomes)
-        Share of the contexts whose outcome was at most the forecast's quantile of the level.
-    """
-
-    levels: torch.Tensor
-    observed: torch.Tensor
+    levels: torch.Tensor  # (n_levels,)
+    observed: torch.Tensor  # share of outcomes at most the quantile (n_levels, n_outcomes)
 
 
 def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:

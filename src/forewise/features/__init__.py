@@ -5,8 +5,8 @@ Every function returns a data frame with the rows of the table, to be joined by
 known-future covariates, weather forecasts) and `encoding` (categories, missing values, units);
 `grid` serves them.
 
-Series are told apart by the columns `by`. Lags go by date and not by row, so that missing days, the
-order of rows or a late start change nothing. A row's own outcome is never used for it, nor any
+Series are distinguished by the columns `by`. Lags go by date and not by row, so that missing days,
+the order of rows or a late start change nothing. A row's own outcome is never used for it, nor any
 later one; `forewise.testing.check_no_future` checks that, for these functions and for your own.
 """
 

@@ -32,10 +32,10 @@ def one_hot(values: pd.Series, categories: Iterable[Any], unseen: str = "raise")
     if not len(known) or known.has_duplicates:
         raise InvalidInputError("categories must be different values, at least one")
     place = known.get_indexer(pd.Index(values))
-    strangers = pd.unique(values[place < 0]).tolist()
-    if strangers and unseen == "raise":
-        more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
-        listed = ", ".join(repr(value) for value in strangers[:_SHOWN])
+    unknown = pd.unique(values[place < 0]).tolist()
+    if unknown and unseen == "raise":
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        listed = ", ".join(repr(value) for value in unknown[:_SHOWN])
         raise InvalidInputError(
             f"{values.name} has values that are no categories: {listed}{more}. Add them to "
             'categories and fit again, or pass unseen="zeros"'
