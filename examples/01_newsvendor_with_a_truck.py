@@ -44,6 +44,7 @@ def main(folder: Path = Path(), epochs: int = 40) -> dict[str, float]:
         (64, 64), training=fw.Training(epochs=epochs, learning_rate=3e-3), random_state=0
     )
     learners = {
+        "sample average": fw.DecoupledLearner(problem(), fw.EmpiricalPredictor()),
         "forest": fw.DecoupledLearner(problem(), fw.ForestPredictor(random_state=0)),
         "Bayesian network": fw.DecoupledLearner(problem(), predictor),
     }

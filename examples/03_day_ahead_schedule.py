@@ -1,9 +1,8 @@
-"""A day-ahead schedule of 48 half-hours, with ramp limits, and a battery that helps on the day.
+"""A day-ahead schedule of 48 half-hours with ramp limits, and a battery as recourse.
 
-The battery is recourse: its power is chosen when the load is seen. The demand of Victoria is taken
-where its file is (`forewise data list` says where it is sought, and how to get it); otherwise a
-load of the same shape is made up. Run it with ``python examples/03_day_ahead_schedule.py``; it
-draws ``03_day_ahead_schedule.png``.
+The battery's power is chosen when the load is observed. Uses the demand of Victoria if its file is
+found (`fw.datasets.locate` says where it looks), and otherwise made-up loads of the same shape. Run
+it with ``python examples/03_day_ahead_schedule.py``; it draws ``03_day_ahead_schedule.png``.
 """
 
 from pathlib import Path
@@ -16,7 +15,7 @@ import forewise as fw
 
 HALF_HOURS = 48
 RAMP, POWER, ENERGY = 0.35, 0.3, 1.2  # GW per half-hour, GW, GWh
-SHORTAGE, EXCESS = 3.0, 1.0  # per squared GW: too little is worse than too much
+SHORTAGE, EXCESS = 3.0, 1.0  # per squared GW
 
 
 def problem() -> fw.CvxpyProblem:
@@ -37,17 +36,16 @@ def problem() -> fw.CvxpyProblem:
 
 
 def loads() -> np.ndarray:
-    """Days of 48 loads in GW: Victoria's where there, made up elsewhere."""
+    """Days of 48 loads in GW: Victoria's if found, otherwise made up."""
     try:
         return fw.datasets.victoria().demand.to_numpy() / 1000
-    except fw.MissingDataError:
-        print("the data of Victoria are not here: made-up demand of the same shape")
-        print("(`forewise data list` says how to get them)")
+    except fw.MissingDataError as error:
+        print(f"made-up demand of the same shape, because {error}")
         return made_up_loads(700, seed=0)
 
 
 def made_up_loads(n: int, seed: int) -> np.ndarray:
-    """A double hump, a level that drifts, noise that lasts."""
+    """Two peaks a day, a level that drifts, correlated noise."""
     random = np.random.default_rng(seed)
     hour = np.arange(HALF_HOURS) / 2
     humps = np.exp(-(((hour - 8.5) / 3) ** 2)) + 1.3 * np.exp(-(((hour - 18) / 3.5) ** 2))
@@ -67,13 +65,11 @@ def contexts(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([days[6:-1], days[:-7], calendar[7:]]), days[7:]
 
 
-def main(
-    folder: Path = Path(), days: np.ndarray | None = None, n_days: int = 20, n_scenarios: int = 24
-) -> dict[str, float]:
-    X, y = contexts(loads() if days is None else days)
-    # Days of the last year, and all that came before to learn from.
-    judged = np.linspace(len(X) - 365, len(X) - 1, n_days).astype(int)
-    X_new, y_new, X, y = X[judged], y[judged], X[:-365], y[:-365]
+def main(folder: Path = Path(), n_days: int = 20, n_scenarios: int = 24) -> dict[str, float]:
+    X, y = contexts(loads())
+    # Decide some days of the last year; learn from all days before it.
+    test = np.linspace(len(X) - 365, len(X) - 1, n_days).astype(int)
+    X_new, y_new, X, y = X[test], y[test], X[:-365], y[:-365]
     learner = fw.DecoupledLearner(problem(), fw.ForestPredictor(random_state=0)).fit(X, y)
     scenarios = learner.policy_.predictor.sample(X_new, n_scenarios, random_state=0)
     mean = fw.Scenarios((scenarios.weights[..., None] * scenarios.values).sum(1, keepdim=True))
@@ -97,10 +93,9 @@ def draw(load: np.ndarray, draws: np.ndarray, schedules: dict[str, np.ndarray], 
     axes.plot([], [], color="0.75", lw=0.8, label="scenarios")
     for (name, schedule), color in zip(schedules.items(), ["#D55E00", "#0072B2"], strict=True):
         axes.plot(hour, schedule, color=color, lw=2, label=f"schedule {name}")
-    axes.plot(hour, load, color="black", lw=1.2, ls="--", label="load that came")
+    axes.plot(hour, load, color="black", lw=1.2, ls="--", label="observed load")
     axes.set(xlabel="hour of the day", ylabel="GW", xlim=(0, 23.5), xticks=range(0, 24, 3))
-    axes.set_title("The last of these days: too little is the dearer mistake", loc="left",
-                   fontweight="bold")  # fmt: skip
+    axes.set_title("The last day: shortage costs more than excess", loc="left", fontweight="bold")
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)

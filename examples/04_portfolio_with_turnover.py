@@ -1,6 +1,6 @@
-"""A portfolio that starts from what is held: CVaR of the loss, and a price for every trade.
+"""A portfolio that starts from current holdings: CVaR of the loss, and costs of trading.
 
-What is held today is *given*: known when deciding, different in every context. Run it with
+Current holdings are *given*: known when deciding, different in every context. Run it with
 ``python examples/04_portfolio_with_turnover.py``; it draws ``04_portfolio_with_turnover.png``.
 """
 

@@ -1,7 +1,7 @@
-"""How many people to call in for each shift: whole numbers, with overtime as recourse.
+"""How many people to call in for each shift: integers, with overtime as recourse.
 
-Whole numbers have no gradients: the distribution is learned by itself (decoupled), and each context
-is solved by HiGHS. Run it with ``python examples/05_staffing_with_integers.py``; it draws
+Integer decisions have no gradients: the distribution is learned decoupled, and each context is
+solved by HiGHS. Run it with ``python examples/05_staffing_with_integers.py``; it draws
 ``05_staffing_with_integers.png``.
 """
 
@@ -47,7 +47,9 @@ def main(folder: Path = Path(), n_days: int = 140) -> dict[str, float]:
     learner = fw.DecoupledLearner(problem(), fw.ForestPredictor(random_state=0)).fit(X, calls)
     scenarios = learner.policy_.predictor.sample(X_new, 40, random_state=0)
     mean = fw.Scenarios((scenarios.weights[..., None] * scenarios.values).sum(1, keepdim=True))
+    average = fw.DecoupledLearner(problem(), fw.EmpiricalPredictor()).fit(X, calls)
     plans = {
+        "sample average": average.decide(X_new, 40),
         "for the mean": fw.solve(problem(), mean).decision.numpy(),
         "for 40 scenarios": learner.decide(X_new, 40),
     }
@@ -65,13 +67,13 @@ def draw(calls: np.ndarray, plans: dict[str, np.ndarray], path: Path) -> None:
     day = np.arange(min(len(calls), 28))
     for shift, axes in enumerate(panels):
         axes.bar(day, calls[day, shift] / CALLS_PER_PERSON, color="0.85", label="needed")
-        for (name, staff), color in zip(plans.items(), ["#D55E00", "#0072B2"], strict=True):
+        for (name, staff), color in zip(plans.items(), ["0.5", "#D55E00", "#0072B2"], strict=True):
             axes.step(day, staff[day, shift], where="mid", color=color, lw=1.5, label=name)
         axes.set(ylabel="people")
         axes.set_title(SHIFTS[shift], loc="left", fontsize=10, fontweight="bold")
         axes.spines[["top", "right"]].set_visible(False)
     panels[2].set(xlabel="day")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=3,
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=4,
                   frameon=False)  # fmt: skip
     figure.savefig(path, dpi=150)
     plt.close(figure)

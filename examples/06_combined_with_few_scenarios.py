@@ -1,7 +1,7 @@
-"""What learning through the solver is worth where few scenarios can be afforded.
+"""Combined against decoupled learning where decisions are made from few scenarios.
 
-Two products share a room whose size is given; what is short of one may be served with the other,
-which is recourse. The true distribution is known, so that regrets are exact. Run it with
+Two products share a room whose size is given; one may substitute for the other, which is recourse.
+The true distribution is known, so that regrets are exact. Run it with
 ``python examples/06_combined_with_few_scenarios.py`` (some minutes); it draws
 ``06_combined_with_few_scenarios.png``.
 """
@@ -97,7 +97,7 @@ def draw(found: dict[int, np.ndarray], path: Path) -> None:
     axes.set_xscale("log", base=2)
     axes.set(xlabel="scenarios, in training and when deciding", ylabel="regret", ylim=(0, None))
     axes.set_xticks(list(found), [str(count) for count in found])
-    axes.set_title("Few scenarios: learn which ones", loc="left", fontweight="bold")
+    axes.set_title("Combined learning gains with few scenarios", loc="left", fontweight="bold")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)

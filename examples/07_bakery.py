@@ -1,9 +1,9 @@
-"""How much to bake: a Bayesian network against SAA, judged month by month on real demand.
+"""How much to bake: a Bayesian network against sample averages, in a rolling evaluation.
 
 One model learns several series together, with store and product as inputs; every month it is
-fitted on the past and decides the next. The bakery's files are taken where they are (`forewise
-data list` says where they are sought, and how to get them); otherwise demand of the same shape is
-made up. Run it with ``python examples/07_bakery.py``; it draws ``07_bakery.png``.
+fitted on the past and decides the next. Uses the bakery's files if they are found
+(`fw.datasets.locate` says where it looks), and otherwise made-up demand of the same shape. Run it
+with ``python examples/07_bakery.py``; it draws ``07_bakery.png``.
 """
 
 from pathlib import Path
@@ -15,25 +15,23 @@ from matplotlib.dates import ConciseDateFormatter
 
 import forewise as fw
 from forewise.datasets import bakery, bakery_contexts
-from forewise_lab.datasets import bakery_newsvendor
 
 STORES = [2, 17, 21]
-LEVEL = 0.75  # three days in four should have enough
+LEVEL = 0.75  # the share of days on which there should be enough
 
 
 def demand_table() -> pd.DataFrame:
     """Some stores of the bakery, or made-up ones."""
     try:
         table = bakery()
-    except fw.MissingDataError:
-        print("the data of the bakery are not here: made-up demand of the same shape")
-        print("(`forewise data list` says how to get them)")
+    except fw.MissingDataError as error:
+        print(f"made-up demand of the same shape, because {error}")
         return made_up_table(n_days=700, seed=0)
     return table[table["store"].isin(STORES)].reset_index(drop=True)
 
 
 def made_up_table(n_days: int, seed: int) -> pd.DataFrame:
-    """Demand with a week, a slow drift and a store's own size, in the form of the real table."""
+    """Demand with weekly seasonality, drift and store sizes, in the form of the real table."""
     random = np.random.default_rng(seed)
     week = np.array([0.9, 0.9, 0.95, 1.0, 1.2, 1.4, 0.8])
     parts = []
@@ -68,37 +66,38 @@ def methods(problem: fw.Problem, contexts: pd.DataFrame, epochs: int) -> dict[st
     }
 
 
-def main(
-    folder: Path = Path(), table: pd.DataFrame | None = None, epochs: int = 25, n_months: int = 4
-) -> dict[str, float]:
-    table = demand_table() if table is None else table
+def main(folder: Path = Path(), epochs: int = 25, n_months: int = 4) -> dict[str, float]:
+    problem = fw.Newsvendor(shortage=10 * LEVEL, excess=10 * (1 - LEVEL))
+    table = demand_table()
     contexts = bakery_contexts(table)
     kept = ~table["closed"] & (contexts["demand_mean_28_missing"] == 0)
     contexts, demand, dates = contexts[kept], table["demand"][kept], table["date"][kept]
-    # The first month that is decided; two years before it are learned from.
+    # Decide the last months; learn from up to two years before each.
     days = (dates.max() - dates.min()).days - 31 * n_months
-    judged = {}
-    for name, learner in methods(bakery_newsvendor(LEVEL), contexts, epochs).items():
-        judged[name] = fw.evaluate_rolling(
+    evaluated = {}
+    for name, learner in methods(problem, contexts, epochs).items():
+        evaluated[name] = fw.evaluate_rolling(
             learner, contexts, demand, dates,
             min_train_days=days, max_train_days=730, validation_days=42, n_scenarios=128,
         )  # fmt: skip
-    compared = fw.metrics.compare_rolling(judged, "SAA of the series")
-    print(f"mean cost of a decision at service level {LEVEL}, and against plain SAA:")
+    compared = fw.metrics.compare_rolling(evaluated, "SAA of the series")
+    print(f"mean cost of a decision at service level {LEVEL}, and relative to SAA:")
     for name, row in compared.iterrows():
         low, high = (f"{100 * row[f'relative_{end}']:+.1f}" for end in ("lower", "upper"))
         print(f"{name:>18}: {row['cost']:6.1f}  {100 * row['relative']:+6.1f} % [{low}, {high}]")
-    draw(judged, folder / "07_bakery.png")
+    draw(evaluated, folder / "07_bakery.png")
     return {str(name): float(row["cost"]) for name, row in compared.iterrows()}
 
 
-def draw(judged: dict[str, pd.DataFrame], path: Path) -> None:
+def draw(evaluated: dict[str, pd.DataFrame], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
-    for (name, table), color in zip(judged.items(), ["black", "#E69F00", "#0072B2"], strict=True):
+    for (name, table), color in zip(
+        evaluated.items(), ["black", "#E69F00", "#0072B2"], strict=True
+    ):
         weekly = table.set_index("date")["cost"].resample("W-SUN").mean()
         axes.plot(weekly.index, weekly, color=color, lw=1.6, label=name)
     axes.set(ylabel="mean cost of a decision", ylim=(0, None))
-    axes.set_title("What the week's decisions cost", loc="left", fontweight="bold")
+    axes.set_title("Weekly mean cost", loc="left", fontweight="bold")
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -24,13 +25,17 @@ def test_there_is_one_version():
     assert fw.__version__ == PROJECT["version"]
 
 
-def test_modules_on_demand_are_imported_when_asked_for():
-    script = """
+HEAVY = ["matplotlib", "pandas", "typer", "rich", "numba", "cvxpy", "scipy.stats", "torch"]
+
+
+def test_importing_forewise_imports_nothing_heavy():
+    script = f"""
 import sys
 import forewise as fw
-assert "matplotlib" not in sys.modules
-assert {"testing", "plots", "report", "experiments", "distributed"} <= set(dir(fw))
-fw.testing.check_problem, fw.plots, fw.report, fw.experiments, fw.distributed
+imported = [name for name in {HEAVY} if name in sys.modules]
+assert not imported, imported
+assert {{"metrics", "features", "datasets", "testing", "plots"}} <= set(dir(fw))
+fw.metrics.regret, fw.testing.check_problem, fw.plots.decision_panels
 """
     ended = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
@@ -38,9 +43,30 @@ fw.testing.check_problem, fw.plots, fw.report, fw.experiments, fw.distributed
     assert ended.returncode == 0, ended.stderr
 
 
+LIGHT = [
+    *("evaluation/*.py", "datasets/__init__.py", "datasets/base.py", "datasets/files.py"),
+    *("datasets/synthetic.py", "testing.py"),
+]
+
+
+@pytest.mark.parametrize("pattern", LIGHT)
+def test_modules_without_tables_import_no_pandas(pattern):
+    """Nor anything else that only some functions need, unless one of these is called."""
+    paths = list(Path(fw.__file__).parent.glob(pattern))
+    assert paths
+    for path in paths:
+        nodes = ast.parse(path.read_text()).body
+        imported = {
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        }
+        imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert not imported & {"matplotlib", "pandas", "rich", "scipy.stats", "cvxpy"}, path.name
+
+
 def test_names_that_do_not_exist_are_told():
-    with pytest.raises(AttributeError, match="nothing"):
-        fw.nothing  # noqa: B018
+    for owner in (fw, fw.datasets):
+        with pytest.raises(AttributeError, match="nothing"):
+            owner.nothing  # noqa: B018
 
 
 def test_all_that_is_exported_exists():

@@ -88,6 +88,20 @@ class Careless(fw.EmpiricalPredictor):
         return fw.Scenarios(values + len(X))
 
 
+class Forgetful(fw.EmpiricalPredictor):
+    """A predictor that is stored with other outcomes than it was fitted to."""
+
+    def state(self):
+        return super().state() | {"outcomes_": self.outcomes_ + 1}
+
+
+fw.policy.register(Forgetful)
+
+
+class Unregistered(fw.EmpiricalPredictor):
+    """A predictor that cannot be stored."""
+
+
 class Sloppy(fw.ReferenceSolver):
     """A solver that is off by a little."""
 
@@ -128,6 +142,12 @@ class Elsewhere(fw.ReferenceSolver):
             "refuses this problem",
         ),
         (lambda: check_predictor(Careless(), DEMAND, DEMAND), "depend on the other contexts"),
+        (lambda: check_predictor(Forgetful(), DEMAND, DEMAND), "other scenarios after it was stor"),
+        (
+            lambda: check_learner(fw.DecoupledLearner(PROBLEMS[0][0], Forgetful()), DEMAND, DEMAND),
+            "decides otherwise after it was stored",
+        ),
+        (lambda: check_predictor(Unregistered(), DEMAND, DEMAND), "cannot be stored.*Unregistered"),
         (
             lambda: check_learner(fw.DecoupledLearner(PROBLEMS[0][0], Careless()), DEMAND, DEMAND),
             "depends on others",
@@ -153,7 +173,7 @@ def days_table():
     table = pd.concat([pd.DataFrame({"date": days, "shop": shop}) for shop in ("a", "b")])
     random = np.random.default_rng(3)
     table = table.assign(
-        sold=random.normal(50, 9, 100), whole=random.integers(0, 9, 100),
+        sold=random.normal(50, 9, 100), count=random.integers(0, 9, 100),
         plan=random.random(100) < 0.3, mood=random.choice(["good", "bad"], 100),
     )  # fmt: skip
     return table.reset_index(drop=True)
@@ -166,7 +186,7 @@ def of_shops(column, change):
 
 LEAKS = {
     "the outcome itself": lambda t: t[["sold"]],
-    "a whole number of the day": lambda t: t[["whole"]],
+    "an integer of the day": lambda t: t[["count"]],
     "a text of the day": lambda t: (t[["mood"]] == "good").astype(float),
     "a plan that is not known": lambda t: t[["plan"]].astype(float),
     "the day after": of_shops("sold", lambda s: s.shift(-1)),
@@ -196,7 +216,7 @@ def test_other_rows_columns_or_chance_in_features_are_told():
     random = np.random.default_rng(0)
     with pytest.raises(AssertionError, match="same table gives other features"):
         check_no_future(lambda t: t[["sold"]] * random.normal(), days_table())
-    with pytest.raises(AssertionError, match="there are other features when"):
+    with pytest.raises(AssertionError, match="other features when"):
         check_no_future(
             lambda t: t[["shop"]].assign(**{f"x{int(t['sold'].sum())}": 0}), days_table()
         )

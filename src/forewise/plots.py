@@ -1,4 +1,4 @@
-"""Pictures of what was learned. May import: datasets, policy, and what is below them."""
+"""Figures of predictions and decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from forewise.datasets.base import Dataset
-from forewise.policy.base import Policy, ScenarioPolicy
+from forewise.policy import Policy, ScenarioPolicy
 
 STYLE = {
     "font.size": 9,
@@ -26,19 +26,18 @@ _SCENARIOS = 512
 
 
 def decision_panels(data: Dataset, policies: Mapping[str, Policy], level: float) -> Figure:
-    """The paper's last figure: good decisions from different ideas of the outcome.
+    """One panel per policy over a single feature, as in the paper's last figure.
 
-    One panel per policy, over a single feature: the data, the predicted mean and band (5 to
-    95 %), the decision, and the true quantile that the decision should be.
+    Shows the data, the predicted mean and 5 to 95 % band of policies with scenarios, the decision,
+    and the optimal one.
 
     Parameters
     ----------
     data : Dataset
         One feature and one outcome, with its true conditional distribution.
     policies : mapping from name to Policy
-        One without scenarios shows its decision alone.
     level : float
-        Of the quantile that is the optimal decision.
+        The optimal decision is the true quantile of this level.
     """
     first, last = np.quantile(data.X[:, 0], [0.001, 0.999])
     x = np.linspace(first, last, _GRID)[:, None]
@@ -69,14 +68,12 @@ def decision_panels(data: Dataset, policies: Mapping[str, Policy], level: float)
 
 def _draw_policy(axes: Axes, x: np.ndarray, policy: Policy) -> None:
     if isinstance(policy, ScenarioPolicy):
-        _draw_prediction(axes, x, policy)
+        scenarios = policy.predictor.sample(x, _SCENARIOS, random_state=0)
+        values, weights = scenarios.values[..., 0].numpy(), scenarios.weights.numpy()
+        low, high = np.quantile(values, [0.05, 0.95], axis=1)
+        axes.fill_between(
+            x[:, 0], low, high, color=_BLUE, alpha=0.22, lw=0, label="predicted 5–95 %"
+        )
+        axes.plot(x[:, 0], (weights * values).sum(1), color=_BLUE, lw=1.2, label="predicted mean")
     decided = policy.decide(x, n_scenarios=_SCENARIOS)
     axes.plot(x[:, 0], decided[:, 0], color=_ORANGE, lw=1.4, label="decision")
-
-
-def _draw_prediction(axes: Axes, x: np.ndarray, policy: ScenarioPolicy) -> None:
-    scenarios = policy.predictor.sample(x, _SCENARIOS, random_state=0)
-    values, weights = scenarios.values[..., 0].numpy(), scenarios.weights.numpy()
-    low, high = np.quantile(values, [0.05, 0.95], axis=1)
-    axes.fill_between(x[:, 0], low, high, color=_BLUE, alpha=0.22, lw=0, label="predicted 5–95 %")
-    axes.plot(x[:, 0], (weights * values).sum(1), color=_BLUE, lw=1.2, label="predicted mean")

@@ -1,9 +1,7 @@
-"""Conformance: what every problem, solver, predictor and learner promises, as checks to run.
+"""Conformance checks of problems, solvers, predictors, learners and features.
 
-For whoever writes one more: `check_problem(MyProblem(...), outcome)` and so on raise an
-AssertionError that says which promise is broken. `check_no_future` does so for whoever builds
-contexts from a table of days. forewise's own classes pass through the same
-checks in its tests. May import: everything but the command line.
+For authors of new classes: `check_problem(MyProblem(...), outcome)` and the others raise an
+AssertionError that names the broken promise. forewise's own classes pass the same checks.
 """
 
 from __future__ import annotations
@@ -12,41 +10,34 @@ import pickle
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 from sklearn.base import clone
 
-from forewise.exceptions import ForewiseError, UnfittedError, UnsupportedProblemError
+from forewise.exceptions import ForewiseError, StorageError, UnfittedError, UnsupportedProblemError
 from forewise.learners.base import Learner
-from forewise.policy.base import ScenarioPolicy
-from forewise.policy.files import load_policy
+from forewise.policy import Policy, ScenarioPolicy, load_policy
 from forewise.predictors.base import Predictor
-from forewise.problems.base import Problem
+from forewise.problems import Newsvendor, Problem
 from forewise.scenarios import Scenarios
-from forewise.solvers.auto import solve
-from forewise.solvers.base import Solver
-from forewise.solvers.reference import ReferenceSolver
-from forewise.solvers.solution import Status
+from forewise.solvers import ReferenceSolver, Solver, Status, solve
 
-__all__ = [
-    "check_learner",
-    "check_no_future",
-    "check_predictor",
-    "check_problem",
-    "check_solver",
-]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check_learner", "check_no_future", "check_predictor", "check_problem", "check_solver"]
 
 
 def check_problem(problem: Problem, outcome: Any) -> None:
     """Check a problem on outcomes (n_contexts, n_outcomes) of its own kind, at least two rows.
 
-    The program's optimal value is the mean cost of its decision; no decision that was optimal
-    for other scenarios is better; the cost is differentiable and convex in the decision; copies
-    are equal.
+    The program's optimal value is the mean cost of its decision; no decision that is optimal for
+    other scenarios is better; the cost is convex in the decision and has its derivative; a copy is
+    the same problem.
     """
     outcome = torch.as_tensor(outcome, dtype=torch.float64)
     scenarios = Scenarios(outcome[None])
@@ -61,31 +52,28 @@ def check_problem(problem: Problem, outcome: Any) -> None:
         torch.isclose(best, solution.objective[0], rtol=1e-6, atol=1e-6),
         f"the program's value is {solution.objective[0]:g}, but its decision costs {best:g}",
     )
-    halves = Scenarios(torch.stack([outcome[: len(outcome) // 2], outcome[-(len(outcome) // 2) :]]))
+    half = len(outcome) // 2
+    halves = Scenarios(torch.stack([outcome[:half], outcome[-half:]]))
+    tolerance = 1e-6 * (1 + best.abs())
     for other in solve(problem, halves, ReferenceSolver()).decision:
         _require(
-            mean_cost(other) >= best - 1e-6 * (1 + best.abs()),
+            mean_cost(other) >= best - tolerance,
             "a decision for other scenarios costs less than the program's own",
         )
-        middle = mean_cost((decision + other) / 2)
         _require(
-            middle <= (best + mean_cost(other)) / 2 + 1e-6 * (1 + best.abs()),
+            mean_cost((decision + other) / 2) <= (best + mean_cost(other)) / 2 + tolerance,
             "the cost is not convex in the decision",
         )
-    # A point where nothing is at a kink.
+    # Gradients at a point that is at no kink, against central differences.
     random = torch.Generator().manual_seed(0)
-    at = (
-        decision + 0.1 * torch.rand(len(decision), generator=random, dtype=torch.float64)
-    ).detach()
-    at.requires_grad_()
+    at = decision + 0.1 * torch.rand(len(decision), generator=random, dtype=torch.float64)
+    at = at.detach().requires_grad_()
     (gradient,) = torch.autograd.grad(mean_cost(at), at)
-    step, tolerance = 1e-6, 1e-4 * (1 + gradient.abs().max().item())
-    for i in range(len(decision)):
-        shift = torch.zeros_like(at)
-        shift[i] = step
+    step, largest = 1e-6, gradient.abs().max().item()
+    for i, shift in enumerate(step * torch.eye(len(at), dtype=torch.float64)):
         slope = (mean_cost(at + shift) - mean_cost(at - shift)) / (2 * step)
         _require(
-            torch.isclose(gradient[i], slope, rtol=1e-4, atol=tolerance),
+            torch.isclose(gradient[i], slope, rtol=1e-4, atol=1e-4 * (1 + largest)),
             f"the cost's gradient in decision {i} is {gradient[i]:g}, differences say {slope:g}",
         )
     copy = pickle.loads(pickle.dumps(problem))
@@ -94,29 +82,33 @@ def check_problem(problem: Problem, outcome: Any) -> None:
 
 
 def check_solver(solver: Solver, problem: Problem, scenarios: Scenarios) -> None:
-    """Check a solver on scenarios of a problem that it does not refuse.
+    """Check a solver on scenarios of a problem that it supports.
 
-    Agrees with the reference in the optimal value, and the decision is one that has it (looked at
-    where all scenarios count alike); contexts do not depend on each other, nor on the order of
-    scenarios; a context with NaN is told, and touches no other.
+    Agrees with `ReferenceSolver` in the optimal value, which is what the decision costs (checked
+    for equal weights); contexts do not depend on each other, nor on the order of scenarios; a
+    context with NaN is `Status.INVALID` and changes no other.
     """
     try:
         solution = solve(problem, scenarios, solver)
-    except UnsupportedProblemError as unsupported_reason:
-        raise AssertionError(
-            f"the solver refuses this problem: {unsupported_reason}"
-        ) from unsupported_reason
+    except UnsupportedProblemError as error:
+        raise AssertionError(f"the solver refuses this problem: {error}") from error
     reference = solve(problem, scenarios, ReferenceSolver()).objective
     scale = reference.abs().clamp_min(1e-3)
-    _require(
-        bool(((solution.objective - reference).abs() <= 1e-6 * scale).all()),
-        "the optimal values differ from the reference's",
-    )
+
+    def near(value: torch.Tensor, expected: torch.Tensor) -> bool:
+        return bool(((value - expected).abs() <= 1e-6 * scale).all())
+
+    _require(near(solution.objective, reference), "the optimal values differ from the reference's")
     if bool((scenarios.weights == scenarios.weights[:, :1]).all()):
-        paid = _paid(problem, solution.decision, scenarios)
+        costs = []
+        for i, (chosen, outcomes) in enumerate(
+            zip(solution.decision, scenarios.values, strict=True)
+        ):
+            own = problem.for_contexts(torch.full((len(outcomes),), i))
+            paid = own.unchecked_cost(chosen.expand(len(outcomes), -1), outcomes)
+            costs.append(own.summary(paid))
         _require(
-            bool(((paid - reference).abs() <= 1e-6 * scale).all()),
-            "the optimal value is not what the decision costs",
+            near(torch.stack(costs), reference), "the optimal value is not what the decision costs"
         )
     alone = solve(problem, scenarios[:1], solver)
     _require(
@@ -124,28 +116,28 @@ def check_solver(solver: Solver, problem: Problem, scenarios: Scenarios) -> None
     )
     order = torch.randperm(scenarios.n_scenarios, generator=torch.Generator().manual_seed(0))
     shuffled = Scenarios(scenarios.values[:, order], scenarios.weights[:, order])
-    moved = solve(problem, shuffled, solver).objective
     _require(
-        bool(((moved - solution.objective).abs() <= 1e-6 * scale).all()),
+        near(solve(problem, shuffled, solver).objective, solution.objective),
         "the order of scenarios changes the optimal value",
     )
-    broken = scenarios.values.clone()
-    broken[-1, 0, 0] = torch.nan
-    told = solve(problem, Scenarios(broken, scenarios.weights), solver, on_failure="return")
-    _require(told.status[-1] is Status.INVALID, "NaN in a context is not told as invalid")
+    values = scenarios.values.clone()
+    values[-1, 0, 0] = torch.nan
+    broken = solve(problem, Scenarios(values, scenarios.weights), solver, on_failure="return")
+    _require(broken.status[-1] is Status.INVALID, "NaN in a context is not Status.INVALID")
     _require(
-        torch.equal(told.decision[:-1], solution.decision[:-1]), "NaN in a context touches others"
+        torch.equal(broken.decision[:-1], solution.decision[:-1]),
+        "NaN in a context changes other contexts",
     )
 
 
 def check_predictor(predictor: Predictor, X: Any, y: Any) -> None:
     """Check a predictor on a training table.
 
-    Scenarios have the promised shape, are finite, repeatable, and do not depend on the
-    neighbours' rows; bad input is a clear error; storing it changes nothing.
+    Scenarios have the promised shape, are finite, repeatable, and do not depend on other rows; bad
+    input is a `ForewiseError`; a saved and loaded predictor draws the same scenarios, for which its
+    class must be registered (`forewise.policy.register`).
     """
-    fresh = clone(predictor)
-    _require_raises(UnfittedError, lambda: fresh.sample(X, 4))
+    _require_raises(UnfittedError, lambda: clone(predictor).sample(X, 4))
     fitted = clone(predictor).fit(X, y)
     X = np.asarray(X, dtype=np.float64)
     n_outcomes = 1 if np.ndim(y) == 1 else np.shape(y)[1]
@@ -155,12 +147,14 @@ def check_predictor(predictor: Predictor, X: Any, y: Any) -> None:
         _require(tuple(scenarios.values.shape) == expected, f"scenarios have shape {expected}")
         _require(scenarios.n_scenarios <= count, "more scenarios came than were asked for")
         _require(bool(scenarios.values.isfinite().all()), "scenarios are not finite")
-    again = fitted.sample(X, 64, random_state=3)
-    _require(
-        torch.equal(again.values, scenarios.values)
-        and torch.equal(again.weights, scenarios.weights),
-        "the same random state gives other scenarios",
-    )
+
+    def same(other: Predictor) -> bool:
+        again = other.sample(X, 64, random_state=3)
+        return torch.equal(again.values, scenarios.values) and torch.equal(
+            again.weights, scenarios.weights
+        )
+
+    _require(same(fitted), "the same random state gives other scenarios")
     part = fitted.sample(X[3:5], 64, random_state=3)
     _require(
         torch.allclose(part.values, scenarios.values[3:5], rtol=1e-4, atol=1e-4)
@@ -168,21 +162,23 @@ def check_predictor(predictor: Predictor, X: Any, y: Any) -> None:
         "a context's scenarios depend on the other contexts",
     )
     for bad in (0, -1, 2.5, None):
-        _require_raises(ForewiseError, lambda bad=bad: fitted.sample(X, bad))
+        _require_raises(ForewiseError, partial(fitted.sample, X, bad))
     _require_raises(ForewiseError, lambda: fitted.sample(X[:, :-1] if X.shape[1] > 1 else X[:0], 4))
     hole = X.copy()
     hole[0, 0] = np.nan
     _require_raises(ForewiseError, lambda: fitted.sample(hole, 4))
-    second = clone(predictor).fit(X, y).sample(X, 64, random_state=3)
     if isinstance(getattr(predictor, "random_state", 0), int):
-        _require(torch.equal(second.values, scenarios.values), "a second fit gives other scenarios")
+        _require(same(clone(predictor).fit(X, y)), "a second fit gives other scenarios")
+    stored = _stored(ScenarioPolicy(Newsvendor(1.0, 9.0), fitted))
+    assert isinstance(stored, ScenarioPolicy)
+    _require(same(stored.predictor), "the predictor draws other scenarios after it was stored")
 
 
 def check_learner(learner: Learner, X: Any, y: Any) -> None:
     """Check a learner on a training table.
 
-    Decisions have the promised shape and container, are repeatable, do not depend on the
-    neighbours' rows, and are the same after storing; the score is minus the mean cost.
+    Decisions have the promised shape and container, are repeatable, do not depend on other rows,
+    and are the same after the policy was saved and loaded; the score is minus the mean cost.
     """
     _require_raises(UnfittedError, lambda: clone(learner).decide(X))
     with warnings.catch_warnings():
@@ -194,23 +190,18 @@ def check_learner(learner: Learner, X: Any, y: Any) -> None:
     decided = fitted.decide(X, n_scenarios=8)
     shape = (len(X), fitted.problem.n_decisions(outcome.shape[1]))
     _require(isinstance(decided, np.ndarray) and decided.shape == shape, f"decisions are {shape}")
-    _require(
-        np.array_equal(decided, fitted.decide(X, n_scenarios=8)), "decisions are not repeatable"
-    )
-    _require(np.array_equal(decided, second.decide(X, n_scenarios=8)), "fits are not repeatable")
+    again, fitted_again = fitted.decide(X, n_scenarios=8), second.decide(X, n_scenarios=8)
+    _require(np.array_equal(again, decided), "decisions are not repeatable")
+    _require(np.array_equal(fitted_again, decided), "fits are not repeatable")
     part = fitted.decide(X[2:4], n_scenarios=8)
     _require(np.allclose(part, decided[2:4], rtol=1e-3, atol=1e-3), "a decision depends on others")
     cost = fitted.problem.cost(fitted.decide(X), outcome).mean().item()
     _require(np.isclose(fitted.score(X, outcome), -cost), "the score is not minus the mean cost")
-    with tempfile.TemporaryDirectory() as folder:
-        fitted.policy_.save(Path(folder) / "policy")
-        loaded = load_policy(Path(folder) / "policy")
-        _require(
-            np.array_equal(loaded.decide(X, n_scenarios=8), decided),
-            "the policy decides otherwise after it was stored",
-        )
     if isinstance(fitted.policy_, ScenarioPolicy):
-        _require(fitted.policy_.predictor is not learner.predictor, "the predictor was not cloned")
+        given = learner.get_params(deep=False).get("predictor")
+        _require(fitted.policy_.predictor is not given, "the predictor was not cloned")
+    stored = _stored(fitted.policy_).decide(X, n_scenarios=8)
+    _require(np.array_equal(stored, decided), "the policy decides otherwise after it was stored")
 
 
 def check_no_future(
@@ -221,23 +212,19 @@ def check_no_future(
     known: Sequence[str] = (),
     n_days: int = 6,
 ) -> None:
-    """Check that no feature sees its own day's outcome or a later one.
+    """Check that no feature uses its own day's outcome or a later one.
 
-    From some day on, every value that is not known in advance is changed, and in another trial
-    taken away; no feature of that day or of an earlier one may change by a bit.
+    From each of `n_days` days on, every value that is not known in advance is changed, and in
+    another trial removed; no feature of that day or of an earlier one may change by a bit.
 
     Parameters
     ----------
     build : function
         From a table to its features, a data frame with the same rows.
     table : DataFrame
-        One row per series and day; its values should vary, or nothing can be seen.
-    date : str
-        Column of days.
+        One row per series and day; constant values would hide a leak.
     known : sequence of str
-        Columns that are known in advance, and stay as they are: names of series, holidays, plans.
-    n_days : int
-        Number of days, spread over the table, from which on values are changed.
+        Columns that are known in advance and stay as they are: names of series, holidays, plans.
     """
     before = build(table.copy())
     _require(before.index.equals(table.index), "the features have other rows than the table")
@@ -245,59 +232,49 @@ def check_no_future(
     unknown = [name for name in table.columns if name not in {date, *known}]
     days, number = np.unique(table[date], return_inverse=True)
     for day in days[np.unique(np.linspace(0, len(days) - 1, n_days).astype(int))]:
-        later, told = (table[date] >= day).to_numpy(), f"{pd.Timestamp(day):%Y-%m-%d}"
-        kept = (table[date] <= day).to_numpy()
+        later, kept = (table[date] >= day).to_numpy(), (table[date] <= day).to_numpy()
         # Days are shifted differently, so that differences between them change as well; rows of one
         # day alike, because they may have to agree (on the weather, say).
         shift = np.where(later, 3 + number * 7 % 101, 0)
-        others = {name: _other(table[name], later, shift) for name in unknown}
-        missing = {name: _missing(table[name], later) for name in unknown}
-        for how, columns in (("changed", others), ("taken away", missing)):
-            after = build(table.assign(**columns))
-            _require(
-                before.columns.equals(after.columns),
-                f"there are other features when values from {told} on are {how}",
-            )
+        altered = {name: _altered(table[name], later, shift) for name in unknown}
+        for trial, how in enumerate(("changed", "removed")):
+            after = build(table.assign(**{name: pair[trial] for name, pair in altered.items()}))
+            when = f"values from {np.datetime_as_string(day, 'D')} on were {how}"
+            _require(before.columns.equals(after.columns), f"there are other features when {when}")
             for name in before.columns:
                 same = before[name][kept].equals(after[name][kept])
-                _require(
-                    same, f"feature {name!r} sees the future: values from {told} on were {how}"
-                )
+                _require(same, f"feature {name!r} sees the future: {when}")
 
 
-def _paid(problem: Problem, decision: torch.Tensor, scenarios: Scenarios) -> torch.Tensor:
-    """What each context's decision costs in its scenarios, as the problem sums costs up."""
-    values = []
-    for context, (chosen, outcomes) in enumerate(zip(decision, scenarios.values, strict=True)):
-        own = problem.for_contexts(torch.full((len(outcomes),), context))
-        values.append(own.summary(own.unchecked_cost(chosen.expand(len(outcomes), -1), outcomes)))
-    return torch.stack(values)
+def _altered(column: pd.Series, rows: np.ndarray, shift: np.ndarray) -> tuple[pd.Series, pd.Series]:
+    """A column with other values of the same kind in some rows, and with none, where it can."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-
-def _other(column: pd.Series, rows: np.ndarray, shift: np.ndarray) -> pd.Series:
-    """Other values of the same kind in these rows: numbers far off, by multiples of `shift`."""
-    if pd.api.types.is_bool_dtype(column):
-        return column ^ rows
-    if pd.api.types.is_numeric_dtype(column):
+    if is_bool_dtype(column):
+        return column ^ rows, column
+    if is_numeric_dtype(column):
         spread = int(np.ceil(column.max() - column.min())) if column.notna().any() else 0
-        return column + (spread + 1) * shift
+        return column + (spread + 1) * shift, column.astype("float64").where(~rows)
     # Values of other rows: texts and days remain such.
-    return column.where(~rows, column.to_numpy()[::-1])
+    return column.where(~rows, column.to_numpy()[::-1]), column
 
 
-def _missing(column: pd.Series, rows: np.ndarray) -> pd.Series:
-    """No values in these rows, where a column of its kind can have none."""
-    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
-        return column
-    return column.astype("float64").where(~rows)
+def _stored(policy: Policy) -> Policy:
+    """The policy, saved and loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            policy.save(Path(folder) / "policy")
+            return load_policy(Path(folder) / "policy")
+        except StorageError as error:
+            raise AssertionError(f"it cannot be stored and loaded: {error}") from error
 
 
-def _require(holds: Any, told: str) -> None:
+def _require(holds: Any, message: str) -> None:
     if not bool(holds):
-        raise AssertionError(told)
+        raise AssertionError(message)
 
 
-def _require_raises(kind: type[Exception], action: Any) -> None:
+def _require_raises(kind: type[Exception], action: Callable[[], Any]) -> None:
     try:
         action()
     except kind:

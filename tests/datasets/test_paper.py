@@ -1,4 +1,4 @@
-"""The paper's experiments: problems, splits, and figures that are known of them."""
+"""The paper's problems, and figures that are known of them."""
 
 from __future__ import annotations
 
@@ -12,39 +12,8 @@ from forewise.datasets import (
     nv_problem,
     nvqp,
     nvqp_problem,
-    paper_split,
-    pop,
-    pop2_problem,
     pop_problem,
 )
-
-SIZES = {
-    "nv1": (1800, 1200, 1200),
-    "nv2": (1800, 1200, 1200),
-    "nvqp": (4000, 2000, 2000),
-    "pop": (1500, 900, 1500),
-}
-
-
-@pytest.mark.parametrize("name", SIZES)
-def test_sizes_and_seeds(name):
-    run = paper_split(name, 3)
-    parts = (run.train, run.validation, run.test)
-    assert tuple(part.n_contexts for part in parts) == SIZES[name]
-    # Three independent data sets: no context is in two of them.
-    contexts = [part.X[part.X != 0] for part in parts]
-    assert not np.isin(contexts[0], np.concatenate(contexts[1:])).any()
-    assert not np.isin(contexts[1], contexts[2]).any()
-
-
-def test_seeds_are_those_of_the_paper():
-    run = paper_split("nv1", 3)
-    assert np.array_equal(run.validation.y, nv1(1200, 103).y)
-    assert np.array_equal(run.test.y, nv1(1200, 203).y)
-    run = paper_split("pop", 3, n_train=40, n_assets=10)
-    assert np.array_equal(run.train.y, pop(40, 10, 3).y)
-    assert np.array_equal(run.validation.y, pop(900, 10, 83).y)
-    assert np.array_equal(run.test.y, pop(1500, 10, 163).y)
 
 
 def test_newsvendor_problem_is_the_tenth_quantile():
@@ -56,12 +25,6 @@ def test_portfolio_problem_takes_means_above_a_hundredth():
     assert problem.expected_return.tolist() == pytest.approx([0.3, 0.01])
     assert float(problem.minimum_return) == 5.0
     assert float(pop_problem([[0.2]]).minimum_return) == 10000.0
-
-
-def test_index_problem_splits_a_hundred():
-    problem = pop2_problem()
-    decision = fw.solve(problem, fw.Scenarios(-np.ones((1, 3, 5))), fw.ReferenceSolver()).decision
-    assert float(decision.sum()) == pytest.approx(100.0)
 
 
 def test_budget_of_the_quadratic_newsvendor():
@@ -95,28 +58,9 @@ def test_regret_of_the_quadratic_newsvendor_oracle():
     assert 0.02 < (spent > 14400.0 - 1e-6).mean() < 0.07
 
 
-def test_cost_of_the_smallest_portfolio():
-    """The portfolio of least norm is known to lose 2014 to 2138, whatever the context."""
-    losses = []
-    for seed in range(4):
-        run = paper_split("pop", seed)
-        problem = pop_problem(run.train.y)
-        p = problem.expected_return.numpy()
-        decision = np.tile(10000.0 * p / (p @ p), (run.test.n_contexts, 1))
-        losses.append(float(problem.cost(decision, run.test.y).mean()))
-    assert np.mean(losses) == pytest.approx(2100.0, rel=0.06)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: paper_split("nv3"), r"name must be one of \['nv1', .*\], but is 'nv3'"),
-        (lambda: paper_split("pop2"), r"but is 'pop2'; for POP2 use pop2_paper\(\)"),
-        (lambda: paper_split("nv1", -1), "seed must be a whole number of at least 0, but is -1"),
-        (lambda: paper_split("nv1", None), "seed must be a whole number .* but is None"),
-        (lambda: paper_split("nv1", n_assets=3), "n_assets must be left out for nv1"),
-        (lambda: paper_split("pop", n_assets=0), "n_assets must be a whole number .* but is 0"),
-        (lambda: paper_split("nvqp", n_train=0), "n_train must be a whole number .* but is 0"),
         (lambda: pop_problem([0.1, 0.2]), r"y_train must have shape .* but has shape \(2,\)"),
         (lambda: pop_problem([[np.nan]]), "y_train must be finite"),
         (lambda: pop_problem([[0.1]], [1.0, 2.0]), "minimum_return must be one number"),

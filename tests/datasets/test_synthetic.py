@@ -246,7 +246,7 @@ def test_outcomes_are_distributed_as_true_scenarios(name):
     values = dataset.true_scenarios(n_scenarios, random_state=7).values.numpy()
     below = (values < dataset.y[:, None]).sum(axis=1)
     equal = (values == dataset.y[:, None]).sum(axis=1)
-    # Where draws are equal (demand 0, whole numbers) the outcome's place among them is drawn.
+    # Where draws are equal (demand 0, integers) the outcome's place among them is drawn.
     place = np.random.default_rng(8).uniform(size=below.shape) * (equal + 1)
     rank = (below + place) / (n_scenarios + 1)
     for outcome in range(dataset.n_outcomes):
@@ -263,11 +263,11 @@ def test_demand_is_never_negative():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: nv1(0), "n_contexts must be a whole number of at least 1, but is 0"),
-        (lambda: nv2(10.5), r"n_contexts must be a whole number of at least 1, but is 10\.5"),
-        (lambda: nvqp("many"), "n_contexts must be a whole number of at least 1, but is 'many'"),
-        (lambda: pop(10, n_assets=-2), "n_assets must be a whole number of at least 1, but is -2"),
-        (lambda: pop(True), "n_contexts must be a whole number of at least 1, but is True"),
+        (lambda: nv1(0), "n_contexts must be .* but is 0"),
+        (lambda: nv2(10.5), r"n_contexts must be .* but is 10\.5"),
+        (lambda: nvqp("many"), "n_contexts must be .* but is 'many'"),
+        (lambda: pop(10, n_assets=-2), "n_assets must be .* but is -2"),
+        (lambda: pop(True), "n_contexts must be .* but is True"),
         (lambda: nv1(10, random_state=0.5), r"random_state must be an integer .* but is 0\.5"),
     ],
 )

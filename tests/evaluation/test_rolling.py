@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise import compare_rolling, evaluate_rolling, rolling_folds
+from forewise.evaluation import compare_rolling, evaluate_rolling, rolling_folds
 from forewise.exceptions import InvalidInputError
 from tests.predictors.interruption import interrupting
 
@@ -175,13 +175,13 @@ def test_several_outcomes():
     assert (found.filter(like="decision_").sum(axis=1) <= 150 + 1e-6).all()
 
 
-class Watching(fw.DecoupledLearner):
+class Recording(fw.DecoupledLearner):
     """A learner that remembers which rows it was given."""
 
     seen: list = []  # noqa: RUF012
 
     def fit(self, X, y, X_val=None, y_val=None):
-        Watching.seen.append((X.index, None if X_val is None else X_val.index))
+        Recording.seen.append((X.index, None if X_val is None else X_val.index))
         return super().fit(X, y, X_val, y_val)
 
 
@@ -189,23 +189,23 @@ def test_validation_rows_are_the_last_days():
     X, y, dates = shop(n_days=200)
     brief = fw.PointPredictor((4,), training=fw.Training(epochs=1), random_state=0)
     settings = {"min_train_days": 100, "validation_days": 20}
-    Watching.seen.clear()
+    Recording.seen.clear()
     with pytest.warns(UserWarning, match="uncertainty cannot change"):
-        evaluate_rolling(Watching(fw.Newsvendor(1.0, 1.0), brief), X, y, dates, **settings)
+        evaluate_rolling(Recording(fw.Newsvendor(1.0, 1.0), brief), X, y, dates, **settings)
     folds = rolling_folds(dates, "month", 100)
-    assert len(Watching.seen) == len(folds)
-    for (rows, validation), fold in zip(Watching.seen, folds, strict=True):
+    assert len(Recording.seen) == len(folds)
+    for (rows, validation), fold in zip(Recording.seen, folds, strict=True):
         border = fold.start - pd.Timedelta(days=20)
         assert dates[rows].max() < border <= dates[validation].min()
         assert dates[validation].max() < fold.start
         assert len(rows) + len(validation) == len(fold.train)
     # What has no use for validation rows trains on them.
-    Watching.seen.clear()
+    Recording.seen.clear()
     found = evaluate_rolling(
-        Watching(PROBLEM, fw.GroupedPredictor("weekday")), X, y, dates, **settings
+        Recording(PROBLEM, fw.GroupedPredictor("weekday")), X, y, dates, **settings
     )
-    assert all(validation is None for _, validation in Watching.seen)
-    assert [len(rows) for rows, _ in Watching.seen] == found.groupby("fold")[
+    assert all(validation is None for _, validation in Recording.seen)
+    assert [len(rows) for rows, _ in Recording.seen] == found.groupby("fold")[
         "n_train"
     ].first().tolist()
 
@@ -267,8 +267,8 @@ def evaluated(**changes):
         ({"window": "fortnight"}, "window must be one of 'week', 'month', .* but is 'fortnight'"),
         ({"window": 0}, "window must be one of"),
         ({"window": True}, "window must be one of"),
-        ({"min_train_days": 0}, "min_train_days must be a whole number of at least 1, but is 0"),
-        ({"max_train_days": 0.5}, "max_train_days must be a whole number of at least 1"),
+        ({"min_train_days": 0}, "min_train_days must be .* but is 0"),
+        ({"max_train_days": 0.5}, "max_train_days must be"),
         ({"dates": np.arange(1000)}, "dates must be days without a time zone, .* of type int64"),
         ({"dates": []}, "dates must be days without a time zone, at least one"),
         ({"dates": ["Monday"] * 1000}, "dates must be days, but are not"),

@@ -235,10 +235,10 @@ def empty_table():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda t: lag(t, "sold", 0, "shop"), "days must be whole numbers of at least 1, but is 0"),
-        (lambda t: lag(t, "sold", -1, "shop"), "only the past is known"),
-        (lambda t: lag(t, "sold", [], "shop"), "days must be whole numbers .* but is empty"),
-        (lambda t: lag(t, "sold", 1.5, "shop"), "days must be whole numbers"),
+        (lambda t: lag(t, "sold", 0, "shop"), "days must be .* but is 0"),
+        (lambda t: lag(t, "sold", -1, "shop"), "days must be .* at least 1, but is -1"),
+        (lambda t: lag(t, "sold", [], "shop"), "days must have .* but is empty"),
+        (lambda t: lag(t, "sold", 1.5, "shop"), "days must be"),
         (
             lambda t: lag(t, "sold"),
             r"one row per series and day, but repeats 2024-.* of the",
@@ -258,7 +258,7 @@ def empty_table():
         ),
         (
             lambda t: lag(t.assign(date=t["date"] + pd.Timedelta(hours=1)), "sold", 1, "shop"),
-            "date must be whole days, but has times",
+            "date must be days, but has times",
         ),
         (
             lambda t: lag(t.assign(date=t["date"].where(t["shop"] == "a")), "sold", 1, "shop"),
@@ -271,8 +271,8 @@ def empty_table():
         (lambda t: rolling(t, "sold", 7, ["max"], "shop"), "statistics must be .* but has 'max'"),
         (lambda t: rolling(t, "sold", 7, [90], "shop"), "quantile levels between 0 and 1"),
         (lambda t: calendar(["2024-01-01"]), "dates must be a pandas Series or DatetimeIndex"),
-        (lambda t: calendar(t["date"], horizon=0, holidays=[]), "horizon must be whole numbers"),
-        (lambda t: known_ahead(t, "plan", -1, "shop"), "days must be whole numbers of at least 0"),
+        (lambda t: calendar(t["date"], horizon=0, holidays=[]), "horizon must be"),
+        (lambda t: known_ahead(t, "plan", -1, "shop"), "days must be .* at least 0"),
         (
             lambda t: weather_forecast(t, "warm", {"rain": 1.0}, "shop"),
             "noise of 'warm' must be a finite standard deviation of at least 0, but is None",
@@ -281,7 +281,7 @@ def empty_table():
         (lambda t: weather_forecast(t, "sold", 1.0), "'sold' must be the same in all rows"),
         (
             lambda t: weather_forecast(t, "warm", 1.0, "shop", random_state=None),
-            "random_state must be a whole number",
+            "random_state must be",
         ),
         (lambda t: one_hot(t["shop"], ["a", "b"]), "shop has values that are no categories: 'c'"),
         (lambda t: one_hot(t["shop"], "abc", unseen="drop"), 'unseen must be "raise" or "zeros"'),

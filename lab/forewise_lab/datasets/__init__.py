@@ -3,6 +3,7 @@
 from forewise_lab.datasets.cnnpred import pop2_paper, pop2_strict
 from forewise_lab.datasets.fetching import fetch
 from forewise_lab.datasets.oven import StoreDays, bakery_store_days
+from forewise_lab.datasets.paper import paper_split, pop2_problem
 from forewise_lab.datasets.real import bakery_newsvendor, day_ahead_problem, oven_problem
 
 __all__ = [
@@ -12,6 +13,8 @@ __all__ = [
     "day_ahead_problem",
     "fetch",
     "oven_problem",
+    "paper_split",
     "pop2_paper",
+    "pop2_problem",
     "pop2_strict",
 ]

@@ -17,12 +17,14 @@ from typing import IO
 
 from forewise.datasets.files import (
     CorruptDataError,
+    Source,
     availability,
     checksum,
+    how_to_get,
     search_places,
+    source,
     user_folder,
 )
-from forewise.datasets.sources import Source, how_to_get, source
 from forewise.exceptions import InvalidInputError, MissingDataError
 
 _TIMEOUT_SECONDS = 60.0

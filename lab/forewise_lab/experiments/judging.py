@@ -15,7 +15,7 @@ import torch
 
 from forewise.datasets import Split
 from forewise.evaluation import crps, expected_regret, interval_coverage, oracle_decision
-from forewise.evaluation.optima import informed_optimum
+from forewise.evaluation.costs import informed_optimum
 from forewise.exceptions import InvalidInputError
 from forewise.problems import Problem
 from forewise.scenarios import Scenarios

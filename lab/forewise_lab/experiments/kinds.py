@@ -16,8 +16,6 @@ from forewise.datasets import (
     Split,
     nv_problem,
     nvqp_problem,
-    paper_split,
-    pop2_problem,
     pop_problem,
 )
 from forewise.predictors import (
@@ -43,7 +41,7 @@ from forewise.predictors import (
 )
 from forewise.problems import Problem
 from forewise.solvers import AutoSolver, ReferenceSolver, RidgeSolver, Solver
-from forewise_lab.datasets import pop2_paper, pop2_strict
+from forewise_lab.datasets import paper_split, pop2_paper, pop2_problem, pop2_strict
 
 #: R: regret; FR: fair regret at the outcomes seen; EFR: fair regret over the true distribution;
 #: FR32: as FR, against an oracle of few draws; cost; CRPS; coverage90: share of outcomes in the

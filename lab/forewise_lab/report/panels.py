@@ -13,10 +13,10 @@ from pathlib import Path
 import matplotlib as mpl
 from markupsafe import Markup
 
-from forewise.datasets import paper_split
 from forewise.exceptions import InvalidInputError
 from forewise.plots import STYLE, decision_panels
 from forewise.policy import Policy, load_policy
+from forewise_lab.datasets import paper_split
 
 #: The optimal order of NV1 is this quantile: shortage 100, excess 900.
 LEVEL = 0.1

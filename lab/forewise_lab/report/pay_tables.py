@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forewise.evaluation import block_bootstrap, block_bootstrap_difference
-from forewise.evaluation.comparison import Difference
+from forewise.evaluation import Difference, block_bootstrap, block_bootstrap_difference
 from forewise_lab.report.cases import CaseResult, MethodCosts
 
 _SAA = "real-saa"

@@ -14,11 +14,9 @@ from forewise import __version__
 from forewise.demo import run_learning_demo, run_solving_demo
 from forewise.exceptions import ForewiseError, StorageError
 
+HELP = "Contextual stochastic optimisation with learned distributions."
 app = typer.Typer(
-    help="Contextual stochastic optimisation with learned distributions.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 
 
@@ -28,36 +26,37 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=HELP)
 def common(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Say which it is."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Contextual stochastic optimisation with learned distributions."""
+    """Options of all commands."""
 
 
 @app.command()
 def demo(
-    picture: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path(
-        "forewise-demo.png"
-    ),
+    picture: Annotated[Path, typer.Option(help="File of the picture.")] = Path("forewise-demo.png"),
 ) -> None:
     """Solve the paper's three problems, then learn to decide in six ways; about 3 minutes."""
-    if not picture.absolute().parent.is_dir():  # to say so now, and not after minutes
+    # Checked now, and not after minutes.
+    if not picture.absolute().parent.is_dir():
         raise StorageError(f"picture must be in a folder that exists, but is {str(picture)!r}")
+    if picture.suffix not in (".png", ".pdf", ".svg"):
+        raise StorageError(f"picture must end in .png, .pdf or .svg, but is {str(picture)!r}")
     console = Console()
     run_solving_demo(console)
     run_learning_demo(console, picture)
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command line; errors that forewise foresees are one line, without a traceback."""
+    """Run a command line; expected errors are one line, without a traceback."""
     try:
         app()
-    except ForewiseError as error:
-        # As it is: brackets of a message, as in forewise[cvxpy], are no markup.
+    except (ForewiseError, OSError) as error:
+        # As text: brackets of a message, as in forewise[cvxpy], are no markup.
         message = Text.assemble(("error:", "red"), f" {error}")
         Console(stderr=True).print(message, soft_wrap=True)
         sys.exit(1)

@@ -1,25 +1,46 @@
-"""Data to learn and judge decisions on: the paper's generators, and loaders of real data.
+"""Data to learn and evaluate decisions on: the paper's generators, and loaders of real data.
 
-`base` is what every data set is, `synthetic` the generators, `cnnpred` the paper's real data,
-`paper` the problems and splits of its experiments. `bakeries` and `electricity` are tables of real
-demand, and contexts made of them; `oven` has the stores' days, `real` the problems that they are
-judged by. `sources` lists the files of real data, `files` finds them, `fetching` gets them and
-`reading` checks them. Knows problems and features, but no solver and no learning.
+`base` has the `Dataset`, `synthetic` the generators and the paper's problems, `bakeries` and
+`electricity` tables of real demand with contexts made of them; `files` finds their files and
+`reading` checks them. No data come with forewise. Knows problems and features, but no solver and
+no learning.
 """
 
-from forewise.datasets.bakeries import bakery, bakery_contexts
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from forewise.datasets.base import Conditional, Dataset, Split
-from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
-from forewise.datasets.files import Availability, CorruptDataError, available, locate
-from forewise.datasets.paper import (
+from forewise.datasets.files import (
+    SOURCES,
+    Availability,
+    CorruptDataError,
+    Source,
+    available,
+    locate,
+)
+from forewise.datasets.synthetic import (
+    mean_wave,
+    nv1,
+    nv2,
     nv_problem,
+    nvqp,
     nvqp_problem,
-    paper_split,
-    pop2_problem,
+    pop,
     pop_problem,
 )
-from forewise.datasets.sources import SOURCES, Source
-from forewise.datasets.synthetic import mean_wave, nv1, nv2, nvqp, pop
+
+if TYPE_CHECKING:
+    from forewise.datasets.bakeries import bakery, bakery_contexts
+    from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
+
+# Loaders need pandas, which generators do not: they are imported when they are first used.
+_LOADERS = {
+    "bakery": "bakeries",
+    "bakery_contexts": "bakeries",
+    "Victoria": "electricity",
+    "victoria": "electricity",
+    "victoria_contexts": "electricity",
+}
 
 __all__ = [
     "SOURCES",
@@ -40,10 +61,14 @@ __all__ = [
     "nv_problem",
     "nvqp",
     "nvqp_problem",
-    "paper_split",
     "pop",
-    "pop2_problem",
     "pop_problem",
     "victoria",
     "victoria_contexts",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOADERS:
+        raise AttributeError(f"module 'forewise.datasets' has no attribute {name!r}")
+    return getattr(import_module(f"forewise.datasets.{_LOADERS[name]}"), name)

@@ -1,7 +1,4 @@
-"""Daily demand of three products in 35 bakeries: the table, cleaned, and contexts made of it.
-
-May import: exceptions, features, and its siblings `files` and `reading`.
-"""
+"""Daily demand of three products in 35 bakeries: the table, cleaned, and contexts made of it."""
 
 from __future__ import annotations
 
@@ -9,25 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from forewise.datasets.files import CorruptDataError, locate
-from forewise.datasets.reading import (
-    as_days,
-    read_table,
-    require_columns,
-    require_flags,
-    require_numbers,
-    require_published,
-)
-from forewise.features import (
-    calendar,
-    days_since,
-    fill_missing,
-    lag,
-    one_hot,
-    rolling,
-    same_weekday,
-    weather_forecast,
-)
+from forewise import features
+from forewise.datasets import reading
+from forewise.datasets.files import CorruptDataError
 
 #: Columns of 0 and 1 in the file, and their names here.
 _FLAGS = {
@@ -48,56 +29,43 @@ STORES = (
 def bakery(data_dir: str | Path | None = None, *, verify: bool = True) -> pd.DataFrame:
     """Demand of 3 products in 35 stores, one row per store, product and day, 2016 to 2019.
 
-    What was done to the files:
+    * The weekday is recomputed from the date: the label in the file is a day behind.
+    * A store is `closed` on a day when none of its products has demand: 4,897 of 42,525
+      store-days, mostly Sundays and holidays, and all days before stores 5 and 22 opened in 2018.
+      Their demand is 0 in the table: mask it (``demand.where(~closed)``) before lags and means are
+      taken, and leave these rows out of training and evaluation.
+    * A demand of 0 on an open day is kept (708 rows), and so are 42 demands that are no integers.
 
-    * The weekday is recomputed from the date. The label in the file is a day behind in every row;
-      the dates are right (holidays and closed Sundays fall on them).
-    * A store is `closed` on a day when none of its products was asked for: 4,897 of 42,525
-      store-days. These are Sundays and holidays, some longer breaks, and all days before stores 5
-      and 22 opened in May and June 2018. Their demand stays 0 in the table: mask it
-      (``demand.where(~closed)``) before lags and means are taken, and leave these rows out of
-      training and of judging.
-    * A product that nobody asked for on an open day has a demand of 0, and keeps it: 708 rows, most
-      of them of store 4, which sells little.
-    * 42 demands are no whole numbers; they are kept.
+    There is a row for every series on every day. Demand falls over the years (that of product 101
+    by some 40 % in three years).
 
-    There is a row for every series on every day: no gaps, no repetitions, nothing missing. Demand
-    falls over the years (that of product 101 by some 40 % in three years).
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        Folder that holds ``bakery/``; see `forewise.datasets.files`.
-    verify : bool
-        Refuse files whose content is not the published one. Without it any files of the same
-        form are taken.
+    `data_dir` is the folder that holds ``bakery/`` (see `forewise.datasets.files`); `verify`
+    refuses files whose content is not the published one.
 
     Returns
     -------
     DataFrame (127575, 13)
-        Sorted by store, product and date: `date`; `store` and `product`, whole numbers; `weekday`,
-        0 for Monday; `demand`; `closed`; `holiday`, `holiday_in_2_days`, `school_holiday`,
-        `promotion` (of the product, this week) and `promotion_last_week`, all true or false;
-        `rain`; `temperature` in °C. Rain and temperature are those of the day itself, which is not
-        known before: see `features.weather_forecast`.
+        Sorted by store, product and date: `date`; `store` and `product`, integers; `weekday`, 0
+        for Monday; `demand`; the booleans `closed`, `holiday`, `holiday_in_2_days`,
+        `school_holiday`, `promotion` (of the product, this week) and `promotion_last_week`;
+        `rain`; `temperature` in °C. The weather is that of the day itself, which is not known
+        before: see `features.weather_forecast`.
     """
-    folder = locate("bakery", data_dir)
-    if verify:
-        require_published("bakery", folder)
+    folder = reading.located("bakery", data_dir, verify)
     path, target_path = folder / "bakery_data.csv", folder / "bakery_target.csv"
-    raw, target = read_table(path), read_table(target_path)
-    require_columns(path, raw, ["date", *_SERIES, *_FLAGS, "rain", "temperature"])
-    require_columns(target_path, target, ["demand"])
+    raw, target = reading.read_table(path), reading.read_table(target_path)
+    reading.require_columns(path, raw, ["date", *_SERIES, *_FLAGS, "rain", "temperature"])
+    reading.require_columns(target_path, target, ["demand"])
     if len(raw) != len(target):
         raise CorruptDataError(
             f"{target_path} must have the {len(raw)} rows of {path.name}, but has {len(target)}"
         )
-    require_numbers(path, raw, [*_SERIES, "rain", "temperature"])
-    require_numbers(target_path, target, ["demand"])
-    require_flags(path, raw, _FLAGS)
+    reading.require_numbers(path, raw, [*_SERIES, "rain", "temperature"])
+    reading.require_numbers(target_path, target, ["demand"])
+    reading.require_flags(path, raw, _FLAGS)
     if (target["demand"] < 0).any():
         raise CorruptDataError(f"column demand of {target_path} must be at least 0, but is not")
-    date = as_days(path, raw, "date", "2016-01-02")
+    date = reading.as_days(path, raw, "date", "2016-01-02")
     table = pd.DataFrame(
         {
             "date": date,
@@ -106,22 +74,18 @@ def bakery(data_dir: str | Path | None = None, *, verify: bool = True) -> pd.Dat
             "demand": target["demand"].astype("float64"),
         }
     )
-    _require_one_row_each(path, table)
+    repeated = table[table.duplicated([*_SERIES, "date"])]
+    if len(repeated):
+        row = repeated.iloc[0]
+        raise CorruptDataError(
+            f"{path} must have one row per store, product and date, but repeats store "
+            f"{row['store']}, product {row['product']} on {row['date']:%Y-%m-%d}"
+        )
     table["closed"] = table.groupby(["store", "date"])["demand"].transform("max") == 0
     for name, renamed in _FLAGS.items():
         table[renamed] = raw[name].astype(bool)
     table[["rain", "temperature"]] = raw[["rain", "temperature"]].astype("float64")
     return table.sort_values([*_SERIES, "date"], ignore_index=True)
-
-
-def _require_one_row_each(path: Path, table: pd.DataFrame) -> None:
-    repeated = table.duplicated([*_SERIES, "date"])
-    if repeated.any():
-        row = table[repeated].iloc[0]
-        raise CorruptDataError(
-            f"{path} must have one row per store, product and date, but repeats store "
-            f"{row['store']}, product {row['product']} on {row['date']:%Y-%m-%d}"
-        )
 
 
 def bakery_contexts(
@@ -134,24 +98,14 @@ def bakery_contexts(
 ) -> pd.DataFrame:
     """Contexts of the bakery's rows: what was known on the evening before.
 
-    Calendar and holidays; promotions and school holidays, which are planned; demand on earlier
-    open days of the series, as lags, means, spreads and quantiles; the weather of the day before
-    with noise, in place of a forecast; store and product. Closed days tell nothing of demand and
-    are passed over, but how long ago the store was open is a feature. Where the past of a series
-    is too short for a feature, its mean (for spreads, its spread) of 28 days stands in, or else 0;
-    ``demand_mean_28_missing`` is 1 where there was no mean. So a store with 20 rows has contexts
-    for all of them.
+    Calendar, promotions and school holidays; lags, means, standard deviations and quantiles of the
+    demand on earlier open days, and the days since; a surrogate weather forecast; store and
+    product. Where the past of a series is too short for a feature, its mean (or standard
+    deviation) of 28 days replaces it, or else 0; ``demand_mean_28_missing`` says where.
 
-    Parameters
-    ----------
-    table : DataFrame
-        From `bakery`, or some stores of it with all their days.
-    temperature_noise, rain_noise : float
-        Standard deviations of the noise, in °C and in the units of rain.
-    unseen : {"raise", "zeros"}
-        What a store or product does that is not in the published table; see `features.one_hot`.
-    random_state : int
-        Seed of the noise.
+    `table` is that of `bakery`, or some stores of it with all their days. Noises are the standard
+    deviations of the forecast, in °C and in the units of rain. `unseen`, "raise" or "zeros", is for
+    stores and products that are not in the published table; see `features.one_hot`.
 
     Returns
     -------
@@ -159,31 +113,33 @@ def bakery_contexts(
         For all rows, also those of closed days: leave these out, ``contexts[~table["closed"]]``.
     """
     open_days = table.assign(demand=table["demand"].where(~table["closed"]))
-    days = calendar(table["date"], table.loc[table["holiday"], "date"].unique())
+    days = features.calendar(table["date"], table.loc[table["holiday"], "date"].unique())
     levels = pd.concat(
         [
-            lag(open_days, "demand", (1, 2, 7, 14), _SERIES),
-            rolling(open_days, "demand", (7, 28), ("mean",), _SERIES),
-            rolling(open_days, "demand", 56, (0.1, 0.5, 0.9), _SERIES),
-            same_weekday(open_days, "demand", (4, 12), _SERIES),
+            features.lag(open_days, "demand", (1, 2, 7, 14), _SERIES),
+            features.rolling(open_days, "demand", (7, 28), ("mean",), _SERIES),
+            features.rolling(open_days, "demand", 56, (0.1, 0.5, 0.9), _SERIES),
+            features.same_weekday(open_days, "demand", (4, 12), _SERIES),
         ],
         axis=1,
     )
-    spreads = rolling(open_days, "demand", (7, 28), ("std",), _SERIES)
+    spreads = features.rolling(open_days, "demand", (7, 28), ("std",), _SERIES)
     noise = {"temperature": temperature_noise, "rain": rain_noise}
-    weather = weather_forecast(table, list(noise), noise, "store", random_state=random_state)
+    weather = features.weather_forecast(
+        table, list(noise), noise, "store", random_state=random_state
+    )
     planned = ["holiday_in_2_days", "school_holiday", "promotion", "promotion_last_week"]
     return pd.concat(
         [
             days.drop(columns="weekday"),
-            one_hot(table["weekday"], range(7)),
+            features.one_hot(table["weekday"], range(7)),
             table[planned].astype(float),
-            fill_missing(levels, fallback="demand_mean_28", flags=["demand_mean_28"]),
-            fill_missing(spreads, fallback="demand_std_28"),
-            fill_missing(days_since(open_days, "demand", _SERIES)),
-            fill_missing(weather),
-            one_hot(table["product"], PRODUCTS, unseen),
-            one_hot(table["store"], STORES, unseen),
+            features.fill_missing(levels, fallback="demand_mean_28", flags=["demand_mean_28"]),
+            features.fill_missing(spreads, fallback="demand_std_28"),
+            features.fill_missing(features.days_since(open_days, "demand", _SERIES)),
+            features.fill_missing(weather),
+            features.one_hot(table["product"], PRODUCTS, unseen),
+            features.one_hot(table["store"], STORES, unseen),
         ],
         axis=1,
     )

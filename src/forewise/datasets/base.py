@@ -1,24 +1,23 @@
-"""A data set: contexts, the outcomes that were seen with them, and, if known, their law.
-
-May import: exceptions, arguments, scenarios. To add a data set: a function that returns a
-`Dataset` (or a `Split` of one), exported by the package; files it reads are listed in `files`.
-"""
+"""A data set: contexts, the outcomes observed with them, and, if known, their distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_finite
+from forewise.validation.parameters import as_generator, require_count
 
-# Draws are made in pieces of about this many numbers, so that what a generator of outcomes
-# computes on the way never outweighs the scenarios that were asked for.
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Draws are made in pieces of about this many numbers: the intermediate results of a generator then
+# need little memory beside the scenarios.
 _NUMBERS_PER_PIECE = 2**17
 
 
@@ -40,11 +39,11 @@ class Dataset:
     X : array (n_contexts, n_features)
         Contexts; kept as float64.
     y : array (n_contexts, n_outcomes)
-        The outcome seen with each context; kept as float64.
+        The outcome observed with each context; kept as float64.
     feature_names, outcome_names : sequence of str
         One name per column, no two alike.
     conditional : Conditional, optional
-        Draws outcomes from their true distribution given contexts. Known for synthetic data only.
+        Draws outcomes from their true distribution given contexts; for synthetic data only.
     index : array (n_contexts,), optional
         A label of each row, for instance its date; 0, 1, 2 ... by default.
 
@@ -121,34 +120,29 @@ class Dataset:
                     f"{rows.tolist()!r}; for row i use dataset[i : i + 1]"
                 )
         try:
-            part = self.X[rows], self.y[rows], self.index[rows]
+            X, y, index = self.X[rows], self.y[rows], self.index[rows]
         except IndexError as error:
             raise InvalidInputError(
                 f"rows must be row numbers below {self.n_contexts} or a mask of that length, "
                 f"but do not fit: {error}"
             ) from error
-        if not len(part[0]):
+        if not len(X):
             raise InvalidInputError(
                 f"rows must choose at least one of the {self.n_contexts} rows, but chose none"
             )
-        return Dataset(
-            part[0], part[1], self.feature_names, self.outcome_names, self.conditional, part[2]
-        )
+        return Dataset(X, y, self.feature_names, self.outcome_names, self.conditional, index)
 
     def true_scenarios(self, n_scenarios: int, random_state: Any = 0) -> Scenarios:
         """Draws from the true distribution of the outcome, given each row's context.
 
-        They are independent of X and y of a data set made with the same `random_state`. Beside
-        the result, memory for a few pieces of a megabyte each is used; where the result itself is
-        too large, take the rows in parts, each with a `random_state` of its own (or all with one
-        `numpy.random.Generator`).
+        They are independent of X and y of a data set made with the same `random_state`. Where the
+        result is too large, take the rows in parts, each with a `random_state` of its own.
 
         Parameters
         ----------
         n_scenarios : int
             Number of draws for each context.
         random_state : int or numpy.random.Generator
-            What `numpy.random.default_rng` takes.
 
         Returns
         -------
@@ -157,10 +151,9 @@ class Dataset:
         if self.conditional is None:
             raise ForewiseError(
                 "true_scenarios needs the true distribution of the outcome, which real data do "
-                "not have: only one outcome was ever seen with each context. Use a synthetic data "
-                "set, or judge decisions by their regret on y"
+                "not have. Use a synthetic data set, or evaluate decisions by their regret on y"
             )
-        n_scenarios = as_count("n_scenarios", n_scenarios)
+        n_scenarios = require_count("n_scenarios", n_scenarios, 1)
         # A spawned stream shares no numbers with the one that made the data from the same seed.
         generator = as_generator(random_state).spawn(1)[0]
         values = np.empty((self.n_contexts, n_scenarios, self.n_outcomes))
@@ -175,6 +168,8 @@ class Dataset:
 
     def frame(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """X and y as data frames, with the names of their columns and the rows' labels."""
+        import pandas as pd
+
         index = pd.Index(self.index)
         return (
             pd.DataFrame(self.X, index=index, columns=list(self.feature_names)),
@@ -182,38 +177,20 @@ class Dataset:
         )
 
     def __repr__(self) -> str:
-        law = "not known" if self.conditional is None else "known"
+        known = "not known" if self.conditional is None else "known"
         return (
             f"Dataset(n_contexts={self.n_contexts}, n_features={self.n_features}, "
-            f"n_outcomes={self.n_outcomes}, true distribution {law})"
+            f"n_outcomes={self.n_outcomes}, true distribution {known})"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Three data sets with the same columns: to fit, to stop or choose by, and to judge."""
+    """Three data sets with the same columns."""
 
     train: Dataset
     validation: Dataset
     test: Dataset
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """The generator of a seed; a generator is returned as it is."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            "random_state must be an integer of at least 0 or a numpy.random.Generator, but is "
-            f"{random_state!r}: {error}"
-        ) from error
-
-
-def as_count(name: str, value: Any) -> int:
-    """Return `value` if it is a whole number of at least 1."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise InvalidInputError(f"{name} must be a whole number of at least 1, but is {value!r}")
-    return int(value)
 
 
 def _as_matrix(name: str, value: Any) -> np.ndarray:

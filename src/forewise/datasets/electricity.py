@@ -1,7 +1,4 @@
-"""Half-hourly electricity demand of Victoria: days of 48 values, whatever the clocks did.
-
-May import: exceptions, features, and its siblings `files` and `reading`.
-"""
+"""Half-hourly electricity demand of Victoria, as days of 48 values, and contexts made of them."""
 
 from __future__ import annotations
 
@@ -11,16 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forewise.datasets.files import CorruptDataError, locate
-from forewise.datasets.reading import (
-    as_days,
-    read_table,
-    require_columns,
-    require_flags,
-    require_numbers,
-    require_published,
-)
-from forewise.features import calendar, lag, one_hot, weather_forecast
+from forewise import features
+from forewise.datasets import reading
+from forewise.datasets.files import CorruptDataError
 
 #: Names of a day's half hours, by the clock at which they begin.
 HALF_HOURS = tuple(f"{k // 2:02d}:{k % 2 * 30:02d}" for k in range(48))
@@ -52,36 +42,16 @@ class Victoria:
 def victoria(data_dir: str | Path | None = None, *, verify: bool = True) -> Victoria:
     """Electricity demand of the state of Victoria every half hour, 2012 to 2014.
 
-    The file has instants; here days are those of the clocks in Melbourne, because people get up
-    and go to work by them, and demand follows. Every day has 48 values all the same:
+    Days are those of the clocks in Melbourne, because demand follows them, and have 48 values: when
+    the clocks skip an hour, the two missing half hours are interpolated; when they repeat it, the
+    two that came twice are averaged. That concerns three days each.
 
-    * In spring the clocks skip an hour, 02:00 to 03:00, and a day has 46 half hours: the two that
-      no clock showed are put on the line between 01:30 and 03:00.
-    * In autumn they repeat it, and a day has 50 half hours: each of the two that came twice gets
-      the mean of both times.
-
-    That concerns three days each. Temperature is treated in the same way. Nothing is missing or
-    repeated. The peaks of days above 38 °C are 1.6 times those of days between 20 and 24 °C; the
-    mean falls by 3 % over the three years.
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        Folder that holds ``vic_electricity/``; see `forewise.datasets.files`.
-    verify : bool
-        Refuse a file whose content is not the published one. Without it any file of the same form
-        is taken, also of other years.
-
-    Returns
-    -------
-    Victoria
-        The temperature of a day is not known before: see `features.weather_forecast`.
+    `data_dir` is the folder that holds ``vic_electricity/`` (see `forewise.datasets.files`);
+    `verify` refuses a file whose content is not the published one. The temperature of a day is not
+    known before: see `features.weather_forecast`.
     """
-    folder = locate("vic_electricity", data_dir)
-    if verify:
-        require_published("vic_electricity", folder)
-    path = folder / "vic_electricity.csv"
-    half_hours = _read(path)
+    folder = reading.located("vic_electricity", data_dir, verify)
+    half_hours = _read(folder / "vic_electricity.csv")
     by_day = half_hours.groupby("date")
     days = pd.DataFrame(
         {
@@ -98,31 +68,19 @@ def victoria_contexts(
 ) -> pd.DataFrame:
     """Contexts of each day: what is known when the day begins, at midnight.
 
-    Calendar and holidays; demand in each half hour of the day before and of the same weekday a week
-    before; temperature every three hours, that of the day before with noise, in place of a
-    forecast.
+    Calendar and holidays; demand in each half hour of the day before and of the week before; a
+    surrogate forecast of the temperature every three hours.
 
-    Parameters
-    ----------
-    data : Victoria
-    temperature_noise : float
-        Standard deviation of the noise, in °C, drawn anew for each of the eight temperatures.
-    random_state : int
-        Seed of the noise.
-
-    Returns
-    -------
-    DataFrame (n_days, 117)
-        Rows are the days of `data.demand`. The first seven lack the week before, and have NaN.
+    `temperature_noise` is the standard deviation of the forecast's noise, in °C. Returns a row per
+    day of `data.demand` and 117 columns; the first seven lack the week before, and have NaN.
     """
     dates = data.days.index.rename("date")
-    holidays = data.days.index[data.days["holiday"]]
-    calendar_of_days = calendar(dates, holidays)
+    calendar = features.calendar(dates, data.days.index[data.days["holiday"]])
     demand = data.demand.add_prefix("demand_").rename_axis("date").reset_index()
     temperature = data.temperature.iloc[:, ::6].add_prefix("temperature_")
     temperature = temperature.rename_axis("date").reset_index()
-    past = [lag(demand, name, (1, 7)) for name in demand.columns.drop("date")]
-    forecast = weather_forecast(
+    past = [features.lag(demand, name, (1, 7)) for name in demand.columns.drop("date")]
+    forecast = features.weather_forecast(
         temperature,
         list(temperature.columns.drop("date")),
         temperature_noise,
@@ -130,22 +88,21 @@ def victoria_contexts(
     )
     by_row = pd.concat([*past, forecast], axis=1).set_axis(dates)
     weekday = pd.Series(data.days["weekday"].to_numpy(), index=dates, name="weekday")
-    return pd.concat(
-        [calendar_of_days.drop(columns="weekday"), one_hot(weekday, range(7)), by_row], axis=1
-    )
+    days = [calendar.drop(columns="weekday"), features.one_hot(weekday, range(7)), by_row]
+    return pd.concat(days, axis=1)
 
 
 def _read(path: Path) -> pd.DataFrame:
-    raw = read_table(path)
-    require_columns(path, raw, ["Time", "Demand", "Temperature", "Date", "Holiday"])
-    require_numbers(path, raw, ["Demand", "Temperature"])
-    require_flags(path, raw, ["Holiday"])
+    raw = reading.read_table(path)
+    reading.require_columns(path, raw, ["Time", "Demand", "Temperature", "Date", "Holiday"])
+    reading.require_numbers(path, raw, ["Demand", "Temperature"])
+    reading.require_flags(path, raw, ["Holiday"])
     if not (raw["Demand"] > 0).all():
         raise CorruptDataError(f"column Demand of {path} must be positive everywhere, but is not")
     time = _as_times(path, raw["Time"])
     clock = time.dt.tz_convert("Australia/Melbourne")
     date = clock.dt.tz_localize(None).dt.normalize()
-    if (date != as_days(path, raw, "Date", "2012-01-01")).any():
+    if (date != reading.as_days(path, raw, "Date", "2012-01-01")).any():
         raise CorruptDataError(
             f"column Date of {path} must be the day in Melbourne at that Time, but is another"
         )

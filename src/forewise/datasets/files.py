@@ -1,9 +1,6 @@
-"""Where the files of real data sets are, and what is there of them.
+"""Real data sets: their files, where they come from, and where they are on this machine.
 
-No data come with forewise: `locate` finds a folder, `available` says what is there. May import:
-exceptions, its sibling `sources`.
-
-A folder of data is sought in the first of these that is given:
+No data come with forewise. A folder of data is sought in the first of these that is given:
 
 1. ``data_dir=``;
 2. the environment variable ``FOREWISE_DATA``;
@@ -17,10 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from forewise.datasets.sources import SOURCES, Source, how_to_get, source
 from forewise.exceptions import ForewiseError, InvalidInputError, MissingDataError
 
 VARIABLE = "FOREWISE_DATA"
@@ -31,11 +28,66 @@ class CorruptDataError(ForewiseError, ValueError):
 
 
 @dataclass(frozen=True)
+class Source:
+    """A real data set: its files, and where they come from."""
+
+    name: str  # also of its folder
+    title: str
+    checksums: Mapping[str, str]  # SHA-256 of each file, by its name
+    homepage: str
+    archive: str | None = None  # address of a ZIP archive of the files, if there is one
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other names of files in it
+
+
+_CNNPRED = {
+    "Processed_DJI.csv": "6c0509451c784f117ce96e90b61b8e21a3f96a7dbc32f4a8427a146202c559eb",
+    "Processed_NASDAQ.csv": "fe5b09089d1e0c1f11aa66f512d6edc740489452cdd90aec48f760df90c51b01",
+    "Processed_NYSE.csv": "569a4e44e9fa258acbc799ed43462e93d38b3ceb8ae075474bcfe60f5ef5c11f",
+    "Processed_RUSSELL.csv": "c3c0e5eaaf60cc06047d4d79ba7288d744365642f6a6b7ad4963eaca53967857",
+    "Processed_SP.csv": "62f39a586e101390c915f65af3c37caa0e19ef6a979de9d20fb2e006ec52053e",
+}
+_BAKERY = {
+    "bakery_data.csv": "7561736117e885503cf285bcd0744e8814777a4ed03749f268862511ebb6a62b",
+    "bakery_target.csv": "525f7b30912ce29eebb123c5708196514081640ffb496ab940c325bddced99ab",
+}
+_VICTORIA = {
+    "vic_electricity.csv": "6fa81bc3552f8822e984900f727584b82b3f10f41d78a1a0cdda2879a29a122e",
+}
+
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            "cnnpred",
+            "CNNpred: five US stock indices with 82 daily features each, 2009-2017",
+            _CNNPRED,
+            "https://archive.ics.uci.edu/dataset/554",
+            "https://archive.ics.uci.edu/static/public/554/cnnpred+cnn+based+stock+market+"
+            "prediction+using+a+diverse+set+of+variables.zip",
+            {"Processed_S&P.csv": "Processed_SP.csv"},
+        ),
+        Source(
+            "bakery",
+            "Daily demand of 3 products in 35 bakeries, 2016-2019",
+            _BAKERY,
+            "https://github.com/d3group/ddopai/releases/tag/bakery_v1.0",
+        ),
+        Source(
+            "vic_electricity",
+            "Half-hourly electricity demand of Victoria, 2012-2014",
+            _VICTORIA,
+            "https://github.com/skforecast/skforecast-datasets",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
 class Availability:
     """What is there of one data set.
 
-    `folder` is None if none was found. `altered` are the files whose content is not the published
-    one; the loaders' documentation says whether they take them.
+    `folder` is None if none was found; `altered` are the files whose content is not the published
+    one.
     """
 
     source: Source
@@ -61,6 +113,21 @@ class Availability:
         )
 
 
+def source(name: str) -> Source:
+    """The entry of `SOURCES`, or an error that lists the names."""
+    if name not in SOURCES:
+        raise InvalidInputError(f"name must be one of {sorted(SOURCES)}, but is {name!r}")
+    return SOURCES[name]
+
+
+def how_to_get(known: Source) -> str:
+    """What a person does to get the files."""
+    by_hand = f"get {', '.join(known.checksums)} from {known.homepage}"
+    if known.archive is None:
+        return f"{by_hand} and put them into a folder named {known.name}"
+    return f"run `forewise-lab data fetch {known.name}`, or {by_hand}"
+
+
 def search_places(data_dir: str | Path | None = None) -> list[Path]:
     """Folders in which the subfolder of a data set is sought, in this order."""
     if data_dir is not None:
@@ -74,21 +141,16 @@ def search_places(data_dir: str | Path | None = None) -> list[Path]:
     return list(dict.fromkeys(places))
 
 
+def user_folder() -> Path:
+    """Where data are fetched to by default."""
+    return Path.home() / ".cache" / "forewise"
+
+
 def locate(name: str, data_dir: str | Path | None = None) -> Path:
-    """Folder with all files of a data set.
+    """Folder with all files of a data set, one of `SOURCES`.
 
-    Parameters
-    ----------
-    name : str
-        A key of `SOURCES`.
-    data_dir : path, optional
-        Folder in which the data set has its own; see the module for the places that are searched
-        without it.
-
-    Raises
-    ------
-    MissingDataError
-        If a file is nowhere to be found. The message lists the places and how to get the data.
+    `data_dir` is the folder that holds the data set's own; see `forewise.datasets.files` for the
+    places that are searched without it. A `MissingDataError` lists them, and how to get the data.
     """
     known = source(name)
     looked = []
@@ -97,7 +159,8 @@ def locate(name: str, data_dir: str | Path | None = None) -> Path:
         missing = [file for file in known.checksums if not (folder / file).is_file()]
         if not missing:
             return folder
-        looked.append(f"{folder} ({_what_lacks(folder, missing)})")
+        lacks = f"without {', '.join(missing)}" if folder.is_dir() else "no such folder"
+        looked.append(f"{folder} ({lacks})")
     raise MissingDataError(
         f"the data set {name} ({known.title}) is not here. Looked in: {'; '.join(looked)}. "
         f"To get it, {how_to_get(known)}; then pass data_dir=, the folder that holds {name}/, or "
@@ -108,15 +171,6 @@ def locate(name: str, data_dir: str | Path | None = None) -> Path:
 def available(data_dir: str | Path | None = None) -> list[Availability]:
     """What is there of every known data set, and what is missing or altered."""
     return [availability(known, search_places(data_dir)) for known in SOURCES.values()]
-
-
-def user_folder() -> Path:
-    """Where data are fetched to, unless somebody says otherwise."""
-    return Path.home() / ".cache" / "forewise"
-
-
-def _what_lacks(folder: Path, missing: list[str]) -> str:
-    return f"without {', '.join(missing)}" if folder.is_dir() else "no such folder"
 
 
 def availability(known: Source, places: list[Path]) -> Availability:

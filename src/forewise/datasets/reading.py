@@ -1,7 +1,4 @@
-"""Tables of comma-separated values, checked: every message names the file and the column.
-
-May import: exceptions, and its siblings `files`, `sources`.
-"""
+"""Tables of comma-separated values, checked: every message names the file and the column."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forewise.datasets.files import CorruptDataError, checksum
-from forewise.datasets.sources import how_to_get, source
+from forewise.datasets.files import CorruptDataError, checksum, how_to_get, locate, source
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -69,10 +65,10 @@ def as_days(path: Path, table: pd.DataFrame, name: str, example: str) -> pd.Seri
         ) from error
 
 
-def require_published(name: str, folder: Path) -> None:
-    """Raise unless every file of a data set has the published content."""
-    known = source(name)
-    for file, expected in known.checksums.items():
+def located(name: str, data_dir: str | Path | None, verify: bool) -> Path:
+    """Folder of a data set; with `verify`, every file has the published content."""
+    folder, known = locate(name, data_dir), source(name)
+    for file, expected in known.checksums.items() if verify else ():
         found = checksum(folder / file)
         if found != expected:
             raise CorruptDataError(
@@ -80,3 +76,4 @@ def require_published(name: str, folder: Path) -> None:
                 f"is another version, or was changed. To get the published one, "
                 f"{how_to_get(known)}; verify=False takes any file of the same form"
             )
+    return folder

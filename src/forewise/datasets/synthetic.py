@@ -1,8 +1,7 @@
-"""The paper's synthetic data: NV1, NV2, NVQP and POP, with their true distributions.
+"""The paper's synthetic data NV1, NV2, NVQP and POP, their true distributions, and their problems.
 
-Each generator draws contexts, and then one outcome per context from the same function that
-`Dataset.true_scenarios` draws from. May import: exceptions, arguments, and `base`. To add one: a
-`Conditional` with its formula in the docstring, and a function that draws the contexts.
+A generator draws contexts, and then one outcome per context from the same `Conditional` that
+`Dataset.true_scenarios` draws from.
 """
 
 from __future__ import annotations
@@ -16,7 +15,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from forewise.datasets.base import Conditional, Dataset, as_count, as_generator
+from forewise.datasets.base import Conditional, Dataset
+from forewise.exceptions import InvalidInputError
+from forewise.problems import Newsvendor, Portfolio, QuadraticNewsvendor
+from forewise.validation.arguments import as_finite
+from forewise.validation.parameters import as_generator, require_count
 
 # Means and standard deviations of the four features in the two clusters.
 _NVQP_MEANS = np.array([[-3.0, -4.0, -3.0, -3.0], [3.0, 4.0, 3.0, 1.0]])
@@ -25,6 +28,8 @@ _NVQP_STDS = np.array([[1.0, 1.0, 0.7, 1.0], [1.0, 1.0, 0.7, 2.0]])
 _POP_FEATURES = 3
 _POP_MEAN = 0.3
 _POP_NOISE = 0.05
+# A lower mean return would ask for huge holdings.
+_LEAST_EXPECTED_RETURN = 0.01
 
 
 def nv1(n_contexts: int = 1800, random_state: Any = 0) -> Dataset:
@@ -33,39 +38,22 @@ def nv1(n_contexts: int = 1800, random_state: Any = 0) -> Dataset:
         y = max(0, 5 + | |6x| sin x + ½ x sin 6x | + ε),
         ε = 2 |x| sin(x) · N(0, 1) for x ≤ 3, and 0 above
 
-    Half of the contexts are N(−3, 1) and half are N(3, 1) (with an odd number the first half
-    has one more), in random order.
+    Half of the contexts are N(−3, 1) and half are N(3, 1), in random order.
 
-    Parameters
-    ----------
-    n_contexts : int
-    random_state : int or numpy.random.Generator
-
-    Returns
-    -------
-    Dataset
-        X ``(n_contexts, 1)``, y ``(n_contexts, 1)``.
+    Returns X ``(n_contexts, 1)`` and y ``(n_contexts, 1)``.
     """
     return _newsvendor(n_contexts, random_state, _nv1_demand)
 
 
 def nv2(n_contexts: int = 1800, random_state: Any = 0) -> Dataset:
-    """One item whose demand has two-peaked noise that depends on the context.
+    """One item whose demand has bimodal noise that depends on the context.
 
         y = max(0, 5 + | |6x| sin x + ½ x sin 6x | + ε),
         ε = |x| sin(x) · n for x < 3, and 0 above,    n ~ ¼ N(6, 1) + ¾ N(2, 1)
 
     Contexts as in `nv1`. The noise does not have mean zero: E[n] = 3.
 
-    Parameters
-    ----------
-    n_contexts : int
-    random_state : int or numpy.random.Generator
-
-    Returns
-    -------
-    Dataset
-        X ``(n_contexts, 1)``, y ``(n_contexts, 1)``.
+    Returns X ``(n_contexts, 1)`` and y ``(n_contexts, 1)``.
     """
     return _newsvendor(n_contexts, random_state, _nv2_demand)
 
@@ -85,48 +73,30 @@ def nvqp(n_contexts: int = 4000, random_state: Any = 0) -> Dataset:
         ε3 ~ ¼ N(0.5, 2) + ¾ N(2, 4),               ε4 ~ Poisson(0.8),
         ε5 ~ ¼ N(0.5, 4) + ¾ N(2, 4)
 
-    The component of a mixture is drawn anew for each row and item. Half of the contexts are
-    around (−3, −4, −3, −3) with standard deviations (1, 1, 0.7, 1), half around (3, 4, 3, 1) with
-    (1, 1, 0.7, 2) (with an odd number the first half has one more), in random order.
+    Half of the contexts are around (−3, −4, −3, −3) with standard deviations (1, 1, 0.7, 1), half
+    around (3, 4, 3, 1) with (1, 1, 0.7, 2), in random order.
 
-    Parameters
-    ----------
-    n_contexts : int
-    random_state : int or numpy.random.Generator
-
-    Returns
-    -------
-    Dataset
-        X ``(n_contexts, 4)``, y ``(n_contexts, 6)``.
+    Returns X ``(n_contexts, 4)`` and y ``(n_contexts, 6)``.
     """
-    n_contexts, generator = as_count("n_contexts", n_contexts), as_generator(random_state)
+    n_contexts, generator = require_count("n_contexts", n_contexts, 1), as_generator(random_state)
     cluster = _halves(n_contexts, generator)
     X = generator.normal(_NVQP_MEANS[cluster], _NVQP_STDS[cluster])
     return _with_outcomes(X, _nvqp_demand, generator, "demand", 6)
 
 
 def pop(n_contexts: int = 1500, n_assets: int = 15, random_state: Any = 0) -> Dataset:
-    """Assets whose returns are waves in three features, with two-peaked noise.
+    """Assets whose returns are sines of three features, with bimodal noise.
 
         s_i = Σ_k x_k^(2i/n_assets),    x_k = max(N(1, 1), 0),    k = 1, 2, 3
         y_i = 0.3 + sin s_i − E[sin s_i] + 0.05 · ε_i,    ε_i ~ ½ N(−4, 4) + ½ N(4, 1)
 
-    where N(mean, standard deviation). The component of the mixture is drawn anew for each row and
-    asset. E[sin s_i] is the exact expectation over contexts (`mean_wave`), so that every asset
-    returns 0.3 on average and the law of y given x is the same in every data set.
+    where N(mean, standard deviation), drawn anew for each row and asset. E[sin s_i] is the exact
+    expectation over contexts (`mean_wave`), so that every asset returns 0.3 on average.
 
-    Parameters
-    ----------
-    n_contexts, n_assets : int
-    random_state : int or numpy.random.Generator
-
-    Returns
-    -------
-    Dataset
-        X ``(n_contexts, 3)``, y ``(n_contexts, n_assets)``.
+    Returns X ``(n_contexts, 3)`` and y ``(n_contexts, n_assets)``.
     """
-    n_contexts, generator = as_count("n_contexts", n_contexts), as_generator(random_state)
-    n_assets = as_count("n_assets", n_assets)
+    n_contexts, generator = require_count("n_contexts", n_contexts, 1), as_generator(random_state)
+    n_assets = require_count("n_assets", n_assets, 1)
     X = np.maximum(generator.normal(1.0, 1.0, (n_contexts, _POP_FEATURES)), 0.0)
     return _with_outcomes(X, partial(_pop_returns, n_assets), generator, "asset", n_assets)
 
@@ -162,8 +132,44 @@ def _mean_wave(power: float) -> float:
     return float((characteristic**_POP_FEATURES).imag)
 
 
+def nv_problem() -> Newsvendor:
+    """Problem of NV1 and NV2: shortage 100, excess 900, so the 0.1 quantile of demand."""
+    return Newsvendor(shortage=100.0, excess=900.0)
+
+
+def nvqp_problem(budget: float = 14400.0) -> QuadraticNewsvendor:
+    """Problem of NVQP: six items with quadratic costs that share a budget.
+
+    The paper's budget binds in about 4 % of the contexts; 6000 makes it matter.
+    """
+    return QuadraticNewsvendor(
+        quadratic=[6.0, 4.0, 6.0, 6.0, 8.0, 8.0],
+        linear=[37.0, 40.0, 32.0, 50.0, 56.0, 32.0],
+        shortage_quadratic=[24.0, 28.0, 17.0, 15.0, 21.0, 24.0],
+        shortage=[1644.0, 687.0, 1369.0, 1784.0, 1682.0, 1246.0],
+        excess_quadratic=[17.0, 13.0, 14.0, 8.0, 15.0, 20.0],
+        excess=[172.0, 186.0, 157.0, 127.0, 84.0, 90.0],
+        price=[53.0, 109.0, 64.0, 50.0, 54.0, 73.0],
+        budget=budget,
+    )
+
+
+def pop_problem(y_train: Any, minimum_return: float = 10000.0) -> Portfolio:
+    """Problem of POP: the least expected loss for a return of `minimum_return`.
+
+    An asset's expected return is its mean in y_train ``(n_contexts, n_assets)``, at least 0.01.
+    """
+    returns = as_finite("y_train", y_train)
+    if returns.ndim != 2 or 0 in returns.shape:
+        raise InvalidInputError(
+            "y_train must have shape (n_contexts, n_assets), all at least 1, but has shape "
+            f"{tuple(returns.shape)}"
+        )
+    return Portfolio(returns.mean(dim=0).clamp_min(_LEAST_EXPECTED_RETURN), minimum_return)
+
+
 def _newsvendor(n_contexts: int, random_state: Any, demand: Conditional) -> Dataset:
-    n_contexts, generator = as_count("n_contexts", n_contexts), as_generator(random_state)
+    n_contexts, generator = require_count("n_contexts", n_contexts, 1), as_generator(random_state)
     centre = np.array([-3.0, 3.0])[_halves(n_contexts, generator)]
     return _with_outcomes(generator.normal(centre, 1.0)[:, None], demand, generator, "demand", 1)
 
@@ -204,7 +210,7 @@ def _nv1_demand(X: np.ndarray, n_scenarios: int, generator: np.random.Generator)
 def _nv2_demand(X: np.ndarray, n_scenarios: int, generator: np.random.Generator) -> np.ndarray:
     x = X[:, :, None]
     scale = np.where(x < 3.0, np.abs(x) * np.sin(x), 0.0)
-    noise = _two_peaks(generator, (len(X), n_scenarios, 1), 0.25, (6.0, 1.0), (2.0, 1.0))
+    noise = _normal_mixture(generator, (len(X), n_scenarios, 1), 0.25, (6.0, 1.0), (2.0, 1.0))
     return np.maximum(_nv_curve(x) + scale * noise, 0.0)
 
 
@@ -213,9 +219,9 @@ def _nvqp_demand(X: np.ndarray, n_scenarios: int, generator: np.random.Generator
     noise = np.empty((*shape, 6))
     noise[..., 0] = generator.normal(1.0, 4.0, shape)
     noise[..., 1] = generator.normal(1.0, 2.0, shape)
-    noise[..., 2] = _two_peaks(generator, shape, 0.25, (0.5, 2.0), (2.0, 4.0))
+    noise[..., 2] = _normal_mixture(generator, shape, 0.25, (0.5, 2.0), (2.0, 4.0))
     noise[..., 3] = generator.poisson(0.8, shape)
-    noise[..., 4] = _two_peaks(generator, shape, 0.25, (0.5, 4.0), (2.0, 4.0))
+    noise[..., 4] = _normal_mixture(generator, shape, 0.25, (0.5, 4.0), (2.0, 4.0))
     noise[..., 5] = noise[..., 0]
     noise += _nvqp_curves(X)[:, None]
     return np.maximum(noise, 0.0, out=noise)
@@ -238,11 +244,11 @@ def _pop_returns(
     phase = (X[:, :, None] ** powers).sum(axis=1)
     curve = _POP_MEAN + np.sin(phase) - np.array(mean_wave(n_assets))
     shape = (len(X), n_scenarios, n_assets)
-    noise = _two_peaks(generator, shape, 0.5, (-4.0, 4.0), (4.0, 1.0))
+    noise = _normal_mixture(generator, shape, 0.5, (-4.0, 4.0), (4.0, 1.0))
     return curve[:, None] + _POP_NOISE * noise
 
 
-def _two_peaks(
+def _normal_mixture(
     generator: np.random.Generator,
     shape: tuple[int, ...],
     probability: float,

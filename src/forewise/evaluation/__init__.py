@@ -1,11 +1,18 @@
-"""How good decisions and forecasts are: regrets, scores, information values, intervals, rolling.
+"""How good decisions and forecasts are; the public namespace is `forewise.metrics`.
 
-Pure functions of arrays, problems and scenarios; results carry no gradients.
+`decision_regret`, forecast `scores`, values of `information`, `bootstrap` intervals and `rolling`
+evaluation; `costs` serves them. Functions of arrays, problems and scenarios; results carry no
+gradients.
 """
 
-from forewise.evaluation.blocks import Interval, block_bootstrap, block_bootstrap_difference
-from forewise.evaluation.comparison import Difference, bootstrap_difference
-from forewise.evaluation.decision_quality import (
+from forewise.evaluation.bootstrap import (
+    Difference,
+    Interval,
+    block_bootstrap,
+    block_bootstrap_difference,
+    bootstrap_difference,
+)
+from forewise.evaluation.decision_regret import (
     expected_regret,
     expected_regrets,
     fair_regret,
@@ -15,21 +22,20 @@ from forewise.evaluation.decision_quality import (
     regrets,
     relative_regret,
 )
-from forewise.evaluation.folds import Fold, rolling_folds
-from forewise.evaluation.forecast_scores import (
+from forewise.evaluation.information import (
+    Gap,
+    expected_value_of_perfect_information,
+    optimality_gap,
+    value_of_stochastic_solution,
+)
+from forewise.evaluation.rolling import Fold, compare_rolling, evaluate_rolling, rolling_folds
+from forewise.evaluation.scores import (
     CalibrationCurve,
     calibration_curve,
     crps,
     energy_score,
     interval_coverage,
 )
-from forewise.evaluation.information_value import (
-    expected_value_of_perfect_information,
-    value_of_stochastic_solution,
-)
-from forewise.evaluation.replications import Gap, optimality_gap
-from forewise.evaluation.rolling import evaluate_rolling
-from forewise.evaluation.rolling_comparison import compare_rolling
 
 __all__ = [
     "CalibrationCurve",

@@ -1,28 +1,121 @@
-"""Fitting on the past and deciding the next window.
-
-May import: exceptions, problems, policy, learners, metrics, and its sibling `folds`.
-"""
+"""Rolling evaluation: train on the past, decide the next window, compare methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 
-from forewise.evaluation.blocks import as_days
-from forewise.evaluation.folds import DAY, Fold, as_day_count, rolling_folds
+from forewise.evaluation.bootstrap import (
+    MONDAY,
+    as_days,
+    block_bootstrap,
+    block_bootstrap_difference,
+)
 from forewise.exceptions import InvalidInputError
 from forewise.learners.base import Learner
 from forewise.policy.base import Policy
 from forewise.problems.base import Problem
 from forewise.problems.feasibility import FEASIBILITY_TOLERANCE
-from forewise.validation.arguments import as_tensor, require_instance
+from forewise.validation.arguments import as_tensor, require_instance, row_labels
 from forewise.validation.given import given_rows, take_rows
-from forewise.validation.tables import check_same_rows
+from forewise.validation.parameters import require_count
+from forewise.validation.tables import check_same_rows, column_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DAY = np.timedelta64(1, "D")
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One window of time: the rows to decide, and the rows before it to train on."""
+
+    number: int  # 0 for the first
+    start: pd.Timestamp  # first day of the window
+    end: pd.Timestamp  # first day after it
+    train: np.ndarray  # row numbers, in order of time
+    decide: np.ndarray  # row numbers, in order of time
+
+
+def rolling_folds(
+    dates: Any,
+    window: str | int = "month",
+    min_train_days: int = 365,
+    max_train_days: int | None = None,
+) -> list[Fold]:
+    """Consecutive windows of time, each with the rows before it to train on.
+
+    Parameters
+    ----------
+    dates : array or Series of days (n_rows,)
+        In any order; many rows may have the same.
+    window : {"week", "month", "quarter", "year"} or int
+        Calendar weeks (from Monday), months and so on, or a number of days, counted from the
+        first day that is decided. Windows without rows are left out.
+    min_train_days : int
+        Days before the first window.
+    max_train_days : int, optional
+        Train on at most so many days before a window; on all by default.
+    """
+    import pandas as pd
+
+    days = as_days(dates)
+    shortest = require_count("min_train_days", min_train_days, 1)
+    longest = None if max_train_days is None else require_count("max_train_days", max_train_days, 1)
+    order = np.argsort(days, kind="stable")
+    in_order = days[order]
+    folds: list[Fold] = []
+    for start, end in pairwise(_starts(in_order[0] + shortest * _DAY, in_order[-1], window)):
+        oldest = in_order[0] if longest is None else start - longest * _DAY
+        first, now, after = np.searchsorted(in_order, [oldest, start, end])
+        if now == after:
+            continue
+        if first == now:
+            raise InvalidInputError(
+                f"there is no row to train on in the {longest} day(s) before {start}: raise "
+                "max_train_days, or leave out the rows after the gap"
+            )
+        span = pd.Timestamp(start), pd.Timestamp(end)
+        folds.append(Fold(len(folds), *span, order[first:now], order[now:after]))
+    if not folds:
+        n_days = int((in_order[-1] - in_order[0]) // _DAY) + 1
+        raise InvalidInputError(
+            f"no {window} begins after min_train_days={shortest} days: the dates span {n_days} "
+            f"day(s), from {in_order[0]} to {in_order[-1]}, in {len(days)} row(s). Lower "
+            "min_train_days, or learn from more rows (of other shops, say) together"
+        )
+    return folds
+
+
+def _starts(first: np.datetime64, last: np.datetime64, window: str | int) -> np.ndarray:
+    """First days of all windows from `first` to `last`, and the first day behind them."""
+    if isinstance(window, Integral) and not isinstance(window, bool) and window >= 1:
+        origin, unit, length = first, "D", int(window)
+    elif window == "week":
+        origin, unit, length = MONDAY, "D", 7
+    elif isinstance(window, str) and window in _MONTHS:
+        origin, unit, length = np.datetime64("1970-01", "M"), "M", _MONTHS[window]
+    else:
+        raise InvalidInputError(
+            "window must be one of 'week', 'month', 'quarter', 'year' or an integer number of days "
+            f"of at least 1, but is {window!r}"
+        )
+
+    def number(day: np.datetime64) -> int:
+        return int((day.astype(f"datetime64[{unit}]") - origin).astype(int)) // length
+
+    counts = np.arange(number(first), number(last) + 2) * length
+    starts = (origin + counts.astype(f"timedelta64[{unit}]")).astype("datetime64[D]")
+    # A window that has begun already is left out.
+    return starts[starts >= first]
 
 
 def evaluate_rolling(
@@ -42,50 +135,39 @@ def evaluate_rolling(
     on_infeasible: str = "raise",
     tolerance: float = FEASIBILITY_TOLERANCE,
 ) -> pd.DataFrame:
-    """What a method's decisions would have cost: trained on the past, window after window.
+    """Costs of a method's decisions, window after window, each trained on the rows before it.
 
-    Prefer it to a random split wherever rows have dates. The method is made anew for every window
-    and sees no row of that window or of a later one.
+    *When to use*: rows have dates; a random split would train on the future.
 
     Parameters
     ----------
     method : Learner or function
         A learner is cloned for every window. A function is called with the contexts and outcomes
         to train on, in order of time, and returns a fitted policy or learner, or a function from
-        contexts to decisions. Both functions get their rows of `given` under that name, where
-        there is one.
+        contexts to decisions; both functions get their rows as `given=`, if there is a `given`.
     X : table (n_rows, n_features)
         What is known before each row's decision; see `forewise.features`.
     y : table (n_rows, n_outcomes) or (n_rows,)
-    dates : array or Series of days (n_rows,)
-    window, min_train_days, max_train_days
+    dates, window, min_train_days, max_train_days
         As for `rolling_folds`.
     validation_days : int, optional
-        The last so many days before the window are given to a learner as X_val and y_val. Without
-        it, a network splits off a share of the rows at random. Learners that do not validate
-        train on these days too.
+        The last days before the window that a learner gets as X_val and y_val. Without it, a
+        network splits off rows at random. Learners that do not validate train on them too.
     problem : Problem, optional
         Needed if the method is a function; a learner has its own.
-    given : table, dict or `Given`, optional
-        What was known in each row before its decision, where the problem has such parameters: see
-        `CvxpyProblem.bound`. Every window is trained, decided and costed with its own rows.
-    n_scenarios : int
-        Scenarios of each decision.
-    random_state : int
-        Seed of the decisions' scenarios; that of training is the method's own.
-    on_infeasible : {"raise", "infinite"}
-        What to do with decisions that break a constraint: raise an `InfeasibleDecisionError`, or
-        count them as infinitely dear.
-    tolerance : float
-        The `Problem.violation` up to which a decision meets the constraints; rounded orders need
-        more than the default.
+    n_scenarios, random_state : int
+        Number and seed of each decision's scenarios; the seed of training is the method's own.
+    given, on_infeasible, tolerance
+        As for `regrets`.
 
     Returns
     -------
     DataFrame (n_decided, 4 + n_decisions)
-        In order of time, rows named as in X: `date`, `fold` (number of the window), `n_train` (rows
-        that were trained on), `cost`, and the decisions, columns such as `decision_demand`.
+        In order of time, with X's row labels: `date`, `fold` (number of the window), `n_train`
+        (rows trained on), `cost`, and the decisions, in columns such as `decision_demand`.
     """
+    import pandas as pd
+
     problem = _problem_of(method, problem)
     outcomes = _as_matrix("y", y)
     days = as_days(dates)
@@ -94,32 +176,77 @@ def evaluate_rolling(
         raise InvalidInputError(f"X, y and dates must have the same rows, but have {lengths} rows")
     check_same_rows(X=X, y=y, dates=dates, given=given)
     problem.bound_for(len(days), given)
-    parts = []
+    tables = []
     for fold in rolling_folds(days, window, min_train_days, max_train_days):
-        decide = _fitted(method, _Past(X, y, given), days, fold, validation_days)
-        index = X.index[fold.decide] if isinstance(X, pd.DataFrame) else pd.Index(fold.decide)
-        now = given_rows(given, fold.decide)
-        decisions = _decisions(decide, take_rows(X, fold.decide), now, n_scenarios, random_state)
+        decide = _fitted(method, X, y, given, days, fold, validation_days)
+        X_now, now = take_rows(X, fold.decide), given_rows(given, fold.decide)
+        index = pd.Index(fold.decide) if row_labels(X) is None else X_now.index
+        decisions, names = _decisions(decide, X_now, now, n_scenarios, random_state)
         if len(decisions) != len(index):
             raise InvalidInputError(
                 f"method must decide for every context, but decided {len(decisions)} of "
                 f"{len(index)} in the window that begins on {fold.start:%Y-%m-%d}"
             )
+        decided = pd.DataFrame(decisions, index=index, columns=names)
         cost = problem.cost(
-            decisions.set_axis(index), outcomes[fold.decide], now,
-            on_infeasible=on_infeasible, tolerance=tolerance,
-        )  # fmt: skip
-        table = pd.DataFrame(
-            {
-                "date": days[fold.decide].astype("datetime64[s]"),
-                "fold": fold.number,
-                "n_train": len(fold.train),
-                "cost": cost.detach().numpy(),
-            },
-            index=decisions.index,
+            decided, outcomes[fold.decide], now, on_infeasible=on_infeasible, tolerance=tolerance
         )
-        parts.append(pd.concat([table, decisions], axis=1).set_axis(index))
-    return pd.concat(parts)
+        described = {
+            "date": days[fold.decide].astype("datetime64[s]"),
+            "fold": fold.number,
+            "n_train": len(fold.train),
+            "cost": cost.detach().numpy(),
+        }
+        tables.append(pd.concat([pd.DataFrame(described, index=index), decided], axis=1))
+    return pd.concat(tables)
+
+
+def compare_rolling(
+    tables: Mapping[str, pd.DataFrame],
+    baseline: str,
+    block_days: int = 7,
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Mean costs of methods, and their differences to a baseline, with intervals.
+
+    `tables` are those of `evaluate_rolling` by the method's name, all with the same rows;
+    `baseline` is one of the names. Other parameters as for `block_bootstrap`: all methods have the
+    same blocks drawn.
+
+    Returns
+    -------
+    DataFrame (n_methods, 9)
+        Cheapest first: `cost`, `difference` (to the baseline) and `relative` (share of the
+        baseline's cost), each followed by its ends, `cost_lower`, `cost_upper` and so on.
+    """
+    import pandas as pd
+
+    if baseline not in tables:
+        raise InvalidInputError(f"baseline must be one of {list(tables)}, but is {baseline!r}")
+    other = tables[baseline]
+    settings = (block_days, level, n_resamples, random_state)
+    rows = {}
+    for name, table in tables.items():
+        if not (table.index.equals(other.index) and table["date"].equals(other["date"])):
+            raise InvalidInputError(
+                f"tables must have the same rows, but those of {name!r} ({len(table)}) differ from "
+                f"those of {baseline!r} ({len(other)})"
+            )
+        costs, dates = table["cost"], table["date"]
+        pair = (costs, other["cost"], dates, *settings)
+        intervals = {
+            "cost": block_bootstrap(costs, dates, *settings),
+            "difference": block_bootstrap_difference(*pair),
+            "relative": block_bootstrap_difference(*pair, relative=True),
+        }
+        rows[name] = {
+            f"{figure}{end}": getattr(interval, attribute)
+            for figure, interval in intervals.items()
+            for end, attribute in (("", "estimate"), ("_lower", "lower"), ("_upper", "upper"))
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_values("cost")
 
 
 def _problem_of(method: Any, problem: Problem | None) -> Problem:
@@ -138,48 +265,42 @@ def _problem_of(method: Any, problem: Problem | None) -> Problem:
     return problem
 
 
-@dataclass(frozen=True, eq=False)
-class _Past:
-    """All rows; those of the past are taken of them."""
-
-    X: Any
-    y: Any
-    given: Any
-
-    def rows(self, numbers: np.ndarray) -> tuple[Any, Any, dict[str, Any]]:
-        """Contexts, outcomes, and what is given by name, where something is."""
-        given = {} if self.given is None else {"given": given_rows(self.given, numbers)}
-        return take_rows(self.X, numbers), take_rows(self.y, numbers), given
-
-
 def _fitted(
-    method: Any, past: _Past, days: np.ndarray, fold: Fold, validation_days: int | None
+    method: Any,
+    X: Any,
+    y: Any,
+    given: Any,
+    days: np.ndarray,
+    fold: Fold,
+    validation_days: int | None,
 ) -> Any:
     """What decides in the fold's window."""
+
+    def data(rows: np.ndarray, suffix: str = "") -> dict[str, Any]:
+        taken = {f"X{suffix}": take_rows(X, rows), f"y{suffix}": take_rows(y, rows)}
+        return taken if given is None else taken | {f"given{suffix}": given_rows(given, rows)}
+
     train = fold.train
-    X, y, given = past.rows(train)
     if not isinstance(method, Learner):
-        return method(X, y, **given)
+        past = data(train)
+        return method(past.pop("X"), past.pop("y"), **past)
     learner = clone(method)
     if validation_days is None or not learner.validates:
-        return learner.fit(X, y, **given)
-    since = fold.start.to_datetime64() - as_day_count("validation_days", validation_days) * DAY
+        return learner.fit(**data(train))
+    since = fold.start.to_datetime64() - require_count("validation_days", validation_days, 1) * _DAY
     late = days[train] >= since
     if late.all() or not late.any():
         which = "no row to train on" if late.all() else "no row to validate on"
         raise InvalidInputError(
             f"validation_days={validation_days} leaves {which} before {fold.start:%Y-%m-%d}"
         )
-    X, y, given = past.rows(train[~late])
-    X_val, y_val, given_val = past.rows(train[late])
-    given |= {f"{name}_val": values for name, values in given_val.items()}
-    return learner.fit(X, y, X_val=X_val, y_val=y_val, **given)
+    return learner.fit(**data(train[~late]), **data(train[late], "_val"))
 
 
 def _decisions(
     decide: Any, X: Any, given: Any, n_scenarios: int, random_state: int
-) -> pd.DataFrame:
-    """Decisions (n_contexts, n_decisions), with names for the table."""
+) -> tuple[np.ndarray, list[str]]:
+    """Decisions (n_contexts, n_decisions), and names for their columns."""
     if isinstance(decide, Learner | Policy):
         decided = decide.decide(X, n_scenarios, random_state, given=given)
     elif callable(decide):
@@ -191,10 +312,9 @@ def _decisions(
         )
     check_same_rows(X=X, decisions=decided)
     values = _as_matrix("decisions", decided)
-    names = decided.columns if isinstance(decided, pd.DataFrame) else range(values.shape[1])
-    columns = [str(name) for name in names]
-    columns = [name if name.startswith("decision_") else f"decision_{name}" for name in columns]
-    return pd.DataFrame(values, columns=columns)
+    named = column_names(decided) if np.ndim(decided) == 2 else None
+    names = named or [str(i) for i in range(values.shape[1])]
+    return values, [name if name.startswith("decision_") else f"decision_{name}" for name in names]
 
 
 def _as_matrix(name: str, values: Any) -> np.ndarray:

@@ -1,7 +1,4 @@
-"""Names to numbers, and what to do where a feature is missing.
-
-May import: exceptions, and its sibling `grid`.
-"""
+"""Encoding of categories, missing values, and units that make series of all sizes alike."""
 
 from __future__ import annotations
 
@@ -18,29 +15,16 @@ _SHOWN = 5  # categories that an error message lists
 
 
 def one_hot(values: pd.Series, categories: Iterable[Any], unseen: str = "raise") -> pd.DataFrame:
-    """One column of 0 and 1 for each category, always the same ones.
+    """One column of 0 and 1 for each category.
 
     Parameters
     ----------
     values : Series (n_rows,)
     categories : iterable
-        All that a model shall know; write them down rather than take them from the rows at hand,
-        or training and deciding have different columns.
+        All that a model shall know, in columns such as ``product_101``. Write them down rather than
+        take them from the rows at hand, or training and deciding have different columns.
     unseen : {"raise", "zeros"}
-        What a value that is no category does: it is an error, or has 0 in every column, which
-        leaves it to the other features what to make of it.
-
-    Returns
-    -------
-    DataFrame (n_rows, n_categories)
-        Columns such as ``product_101``.
-
-    Examples
-    --------
-    >>> one_hot(pd.Series([101, 110], name="product"), [101, 109, 110])
-       product_101  product_109  product_110
-    0          1.0          0.0          0.0
-    1          0.0          0.0          1.0
+        What to do with a value that is no category: raise, or have 0 in every column.
     """
     if unseen not in ("raise", "zeros"):
         raise InvalidInputError(f'unseen must be "raise" or "zeros", but is {unseen!r}')
@@ -48,13 +32,13 @@ def one_hot(values: pd.Series, categories: Iterable[Any], unseen: str = "raise")
     if not len(known) or known.has_duplicates:
         raise InvalidInputError("categories must be different values, at least one")
     place = known.get_indexer(pd.Index(values))
-    strangers = pd.unique(values[place < 0]).tolist()
-    if strangers and unseen == "raise":
-        more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
-        listed = ", ".join(repr(value) for value in strangers[:_SHOWN])
+    unknown = pd.unique(values[place < 0]).tolist()
+    if unknown and unseen == "raise":
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        listed = ", ".join(repr(value) for value in unknown[:_SHOWN])
         raise InvalidInputError(
-            f"{values.name} has values that are no categories: {listed}{more}. A model cannot know "
-            'them: add them to categories and fit anew, or pass unseen="zeros"'
+            f"{values.name} has values that are no categories: {listed}{more}. Add them to "
+            'categories and fit again, or pass unseen="zeros"'
         )
     hot = (place[:, None] == np.arange(len(known))).astype(float)
     columns = [f"{values.name}_{category}" for category in known]
@@ -67,33 +51,55 @@ def fill_missing(
     value: float = 0.0,
     flags: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """No missing values: a stand-in for each, and columns that say where.
-
-    Prefer it to dropping rows where series are short: a shop that opened three weeks ago has no
-    lag of four weeks, but has to be decided for.
+    """Missing values replaced, and columns that say where.
 
     Parameters
     ----------
     features : DataFrame (n_rows, n_features)
         Numbers.
     fallback : str, optional
-        Column whose value stands in, in the same row, where it is known itself. It should have
-        the units of the others.
+        Column whose value in the same row replaces missing ones, where it is known itself; it
+        should have the units of the others.
     value : float
-        What stands in otherwise.
+        What replaces the rest.
     flags : sequence of str
-        Columns that get another one beside them, such as ``demand_lag_28_missing``: 1 where the
-        value is a stand-in, otherwise 0.
-
-    Returns
-    -------
-    DataFrame (n_rows, n_features + len(flags))
+        Columns that get another one, such as ``demand_lag_28_missing``, 1 where the value was
+        missing and otherwise 0; they come last.
     """
     require_columns(features, [*flags, *([] if fallback is None else [fallback])])
     numbers = pd.DataFrame(
         {name: as_numbers(features[name]) for name in features.columns}, index=features.index
     )
-    told = numbers[list(flags)].isna().astype(float).add_suffix("_missing")
+    missing = numbers[list(flags)].isna().astype(float).add_suffix("_missing")
     if fallback is not None:
         numbers = numbers.apply(lambda column: column.fillna(numbers[fallback]))
-    return pd.concat([numbers.fillna(value), told], axis=1)
+    return pd.concat([numbers.fillna(value), missing], axis=1)
+
+
+def relative_to(
+    features: pd.DataFrame, unit: str, columns: Sequence[str], least: float = 1.0
+) -> pd.DataFrame:
+    """Columns as multiples of another one, and that one as its logarithm.
+
+    *When to use*: one model learns many series of different sizes. Let it learn outcomes in the
+    same unit.
+
+    Parameters
+    ----------
+    features : DataFrame (n_rows, n_features)
+        Its columns are returned in the same order.
+    unit : str
+        Column that the others are multiples of, such as a recent mean.
+    columns : sequence of str
+        Columns to divide; all others stay as they are.
+    least : float
+        Lower bound of the unit.
+    """
+    if not least > 0:
+        raise InvalidInputError(f"least must be positive, but is {least!r}")
+    if unit in columns:
+        raise InvalidInputError(f"unit {unit!r} is among the columns, and would be 1 everywhere")
+    require_columns(features, [unit, *columns])
+    size = as_numbers(features[unit]).clip(min=least)
+    scaled = {name: as_numbers(features[name]) / size for name in columns}
+    return features.assign(**scaled, **{unit: np.log(size)})

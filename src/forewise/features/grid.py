@@ -1,34 +1,26 @@
-"""Series side by side on a calendar without gaps: days by date, whatever rows there are.
-
-May import: exceptions.
-"""
+"""Series side by side on a calendar without gaps, and checks of the table they come from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from forewise.exceptions import InvalidInputError
+from forewise.validation.parameters import require_count
 
 _DAY = np.timedelta64(1, "D")
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where each row of a table stands, by day and series.
+    """The place of each row of a table, by day and series.
 
-    Parameters
-    ----------
-    days : DatetimeIndex (n_days,)
-        All days from the first to the last of the table.
-    day, series : arrays (n_rows,)
-        Number of each row's day and series.
-    n_series : int
+    `days` (n_days,) are all days from the first to the last of the table; `day` and `series`
+    (n_rows,) are the numbers of each row's day and series.
     """
 
     days: pd.DatetimeIndex
@@ -37,7 +29,7 @@ class Grid:
     n_series: int
 
     @classmethod
-    def of(
+    def from_table(
         cls, table: pd.DataFrame, by: str | Sequence[str], date: str, *, repeated: bool = False
     ) -> Grid:
         """The grid of a table; `repeated`: a day may come more than once in a series."""
@@ -47,7 +39,7 @@ class Grid:
             raise InvalidInputError("table must have at least one row, but is empty")
         dates = as_dates(date, table[date])
         day = ((dates - dates.min()) // _DAY).astype(np.intp)
-        series = _numbers_of_series(table, names)
+        series = _series_numbers(table, names)
         if not repeated and len(table) > len(np.unique(np.stack([series, day]), axis=1).T):
             row = pd.DataFrame({"series": series, "day": day}).duplicated().to_numpy().argmax()
             which = ", ".join(f"{name} {table[name].iloc[row]}" for name in names) or "the table"
@@ -76,7 +68,7 @@ def as_names(by: str | Sequence[str]) -> list[str]:
 
 
 def require_columns(table: Any, names: Iterable[str]) -> None:
-    """Raise unless it is a data frame with these columns."""
+    """Raise unless `table` is a data frame with these columns."""
     if not isinstance(table, pd.DataFrame):
         raise InvalidInputError(
             f"table must be a pandas.DataFrame, but is a {type(table).__name__}"
@@ -104,14 +96,14 @@ def as_dates(name: str, column: Any) -> np.ndarray:
         raise InvalidInputError(f"{name} must have a day in every row, but has missing ones")
     if (days != instants).any():
         raise InvalidInputError(
-            f"{name} must be whole days, but has times of day; a table of days has one row for "
-            "each, with a column for each time of day"
+            f"{name} must be days, but has times of day; a table of days has one row for each, "
+            "with a column for each time of day"
         )
     return days
 
 
 def as_numbers(column: pd.Series) -> np.ndarray:
-    """Numbers or truth values as float64; NaN where missing."""
+    """Numbers or booleans as float64; NaN where missing."""
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
@@ -121,23 +113,14 @@ def as_numbers(column: pd.Series) -> np.ndarray:
 
 
 def as_counts(name: str, value: Any, at_least: int = 1) -> list[int]:
-    """Whole numbers; one number is a list of one."""
+    """Integers of at least `at_least`; one integer is a list of one."""
     counts = list(value) if isinstance(value, Iterable) else [value]
-    wrong = [
-        count
-        for count in counts
-        if not isinstance(count, Integral) or isinstance(count, bool) or count < at_least
-    ]
-    if wrong or not counts:
-        told = f"is {wrong[0]!r}" if wrong else "is empty"
-        raise InvalidInputError(
-            f"{name} must be whole numbers of at least {at_least}, but {told}"
-            + ("; only the past is known" if wrong and at_least == 1 else "")
-        )
-    return [int(count) for count in counts]
+    if not counts:
+        raise InvalidInputError(f"{name} must have at least one integer, but is empty")
+    return [require_count(name, count, at_least) for count in counts]
 
 
-def _numbers_of_series(table: pd.DataFrame, names: list[str]) -> np.ndarray:
+def _series_numbers(table: pd.DataFrame, names: list[str]) -> np.ndarray:
     if not names:
         return np.zeros(len(table), dtype=np.intp)
     for name in names:

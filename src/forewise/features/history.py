@@ -1,9 +1,7 @@
-"""Looking back: values and statistics of earlier days of the same series.
+"""Values and statistics of earlier days of the same series.
 
-A day whose value is missing, or that has no row, has nothing to tell: lags of it are NaN, and
-statistics pass over it. For a shop that is closed on some days, mask what was sold then
-(``table["demand"].where(~table["closed"])``), or its zeros are taken for demand.
-May import: exceptions, and its sibling `grid`.
+Missing values, and days without a row, are NaN as lags and are left out of statistics. Mask the
+zeros of closed days (``table["demand"].where(~table["closed"])``), or they count as demand.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise.features.grid import Grid, as_counts, require_columns
+from forewise.validation.parameters import require_count
 
 
 def lag(
@@ -26,7 +25,7 @@ def lag(
     by: str | Sequence[str] = (),
     date: str = "date",
 ) -> pd.DataFrame:
-    """The value of the same series so many days before, by date.
+    """The value of the same series some days before, by date.
 
     Parameters
     ----------
@@ -71,30 +70,26 @@ def rolling(
     *,
     min_values: int = 2,
 ) -> pd.DataFrame:
-    """Statistics of the days before: of the last 7, say, up to yesterday.
+    """Moving statistics of the days before, up to yesterday.
+
+    Returns columns such as ``demand_mean_28``, ``demand_std_28`` and ``demand_q90_28``.
 
     Parameters
     ----------
-    table, column, by, date
-        As for `lag`.
     windows : int or sequence of int
         Lengths in days.
     statistics : sequence
         "mean", "std", or a number between 0 and 1 for that quantile.
     min_values : int
         Fewest known values in a window; NaN below that.
-
-    Returns
-    -------
-    DataFrame (n_rows, len(windows) · len(statistics))
-        Columns such as ``demand_mean_28``, ``demand_std_28`` and ``demand_q90_28``.
+    table, column, by, date
+        As for `lag`.
     """
     grid, wide = _spread(table, column, by, date)
-    (fewest,) = as_counts("min_values", [min_values])
+    fewest = require_count("min_values", min_values, 1)
     named = [(_name_of(statistic), statistic) for statistic in statistics]
     features = {}
     for window in as_counts("windows", windows):
-        # Only whole days before: today's value is what is to be decided about.
         past = wide.shift(1).rolling(window, min_periods=min(fewest, window))
         for name, statistic in named:
             moved = past.quantile(statistic) if isinstance(statistic, Real) else past.agg(statistic)
@@ -109,27 +104,17 @@ def same_weekday(
     by: str | Sequence[str] = (),
     date: str = "date",
 ) -> pd.DataFrame:
-    """What earlier Mondays tell of a Monday: the last known value, and the mean of some weeks.
+    """The last known value of the same weekday, and the mean over some weeks.
 
-    Prefer it to ``lag(..., days=7)`` where days are missing: the Monday before a closed Monday is
-    still a Monday.
+    Returns ``demand_weekday_last``, however long ago, and columns such as
+    ``demand_weekday_mean_4``, the mean of the known values in so many `weeks` before. Other
+    parameters as for `lag`.
 
-    Parameters
-    ----------
-    table, column, by, date
-        As for `lag`.
-    weeks : int or sequence of int
-        The mean is of the known values among the same weekdays of so many weeks before.
-
-    Returns
-    -------
-    DataFrame (n_rows, 1 + len(weeks))
-        ``demand_weekday_last``, however long ago, and columns such as ``demand_weekday_mean_4``.
+    *When to use*: some days are missing, so that ``lag(..., days=7)`` would be NaN.
     """
     grid, wide = _spread(table, column, by, date)
-    lengths = as_counts("weeks", weeks)
     last = pd.DataFrame(np.nan, index=wide.index, columns=wide.columns)
-    means = {length: last.copy() for length in lengths}
+    means = {length: last.copy() for length in as_counts("weeks", weeks)}
     for first in range(min(7, len(wide))):
         past = wide.iloc[first::7].shift(1)
         last.iloc[first::7] = past.ffill()
@@ -144,17 +129,9 @@ def same_weekday(
 def days_since(
     table: pd.DataFrame, column: str, by: str | Sequence[str] = (), date: str = "date"
 ) -> pd.DataFrame:
-    """Days since the last known value: 1 in a row of open days, 2 after a closed one.
+    """Days since the last known value, ``demand_days_since``; NaN before the first known value.
 
-    Parameters
-    ----------
-    table, column, by, date
-        As for `lag`.
-
-    Returns
-    -------
-    DataFrame (n_rows, 1)
-        ``demand_days_since``; NaN before the first known value.
+    1 if yesterday is known, 2 after a closed day. Parameters as for `lag`.
     """
     grid, wide = _spread(table, column, by, date)
     number = pd.DataFrame(
@@ -167,7 +144,7 @@ def days_since(
 def _spread(
     table: pd.DataFrame, column: str, by: str | Sequence[str], date: str
 ) -> tuple[Grid, pd.DataFrame]:
-    grid = Grid.of(table, by, date)
+    grid = Grid.from_table(table, by, date)
     require_columns(table, [column])
     return grid, grid.spread(table[column])
 

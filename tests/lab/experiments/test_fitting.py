@@ -11,6 +11,7 @@ import pytest
 
 import forewise as fw
 from forewise.predictors.networks.network import Layout
+from forewise_lab.datasets import paper_split
 from forewise_lab.experiments import KEY, all_fits, compute, fitting
 from forewise_lab.experiments.judging import hold_court
 from forewise_lab.experiments.kinds import Solvers
@@ -44,7 +45,7 @@ def test_rows_are_those_that_were_announced(settings):
 def test_figures_are_those_of_the_public_functions(settings):
     """A fit by hand, with forewise's own names only."""
     found = values(compute(fit_of(settings, "bnn")))
-    split = fw.datasets.paper_split("nv1", 3, n_train=30)
+    split = paper_split("nv1", 3, n_train=30)
     validation, test = split.validation[:20], split.test[:15]
     problem = fw.datasets.nv_problem()
     n_weights = Layout((1, 4, 4, 2)).n_weights

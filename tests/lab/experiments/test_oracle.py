@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.datasets import nvqp_problem, paper_split, pop_problem
+from forewise.datasets import nvqp_problem, pop_problem
+from forewise_lab.datasets import paper_split
 
 _CONTEXTS, _JUDGED = 200, 20_000
 

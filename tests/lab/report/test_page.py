@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 import forewise as fw
-from forewise.datasets import nv_problem, paper_split
+from forewise.datasets import nv_problem
 from forewise.exceptions import InvalidInputError, StorageError
+from forewise_lab.datasets import paper_split
 from forewise_lab.experiments import load_settings, run
 from forewise_lab.report import gather, kept_panels, missing_fits, render_report, write_report
 from forewise_lab.report.panels import nv1_panels

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from forewise.evaluation.comparison import Difference
+from forewise.evaluation import Difference
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise_lab.experiments import CaseGrid, load_settings, rolling_fits, run
 from forewise_lab.experiments.tails import judged_costs

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import forewise as fw
-from forewise.datasets import CorruptDataError, locate, pop2_problem
+from forewise.datasets import CorruptDataError, locate
 from forewise.exceptions import MissingDataError
-from forewise_lab.datasets import pop2_paper, pop2_strict
+from forewise_lab.datasets import pop2_paper, pop2_problem, pop2_strict
 from forewise_lab.datasets.cnnpred import INDICES, N_DAYS, TECHNICAL
 
 SIZES = {pop2_paper: (800, 400, 784), pop2_strict: (799, 400, 784)}
@@ -224,7 +224,7 @@ def test_bytes_that_are_no_text_are_named(copy):
 
 
 def test_missing_files_are_named(tmp_path):
-    with pytest.raises(MissingDataError, match="forewise data fetch cnnpred"):
+    with pytest.raises(MissingDataError, match="forewise-lab data fetch cnnpred"):
         pop2_paper(tmp_path)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +12,6 @@ from scipy import stats
 
 import forewise as fw
 from forewise import metrics
-from forewise.evaluation import optima as evaluation
 
 
 def draw(seed, *shape):
@@ -264,53 +266,71 @@ def test_splitting_scenarios_changes_nothing(problem):
         assert torch.allclose(measure(scenarios), measure(halves), atol=1e-6)
 
 
-def test_impossible_scenarios_are_not_looked_at():
-    problem = separable()
-    scenarios = some_scenarios(problem, 4)
-    junk = torch.tensor([torch.nan, torch.inf, -1e300]).double().expand(4, 1, 3)
-    weights = torch.cat([scenarios.weights, torch.zeros(4, 1).double()], dim=1)
-    padded = fw.Scenarios(torch.cat([scenarios.values, junk], dim=1), weights)
-    decision = feasible_decision(problem, 4)
-    oracle = metrics.oracle_decision(problem, scenarios)
-    for measure in (
-        lambda s: metrics.expected_regrets(problem, decision, s, oracle=oracle),
-        lambda s: metrics.evaluation.expected_costs(problem, decision, s),
-        lambda s: metrics.information_value._wait_and_see(problem, s, None),
-        lambda s: metrics.information_value._mean_scenario(s).values,
+def test_means_are_the_means_of_all_contexts():
+    problem, scenarios = separable(), some_scenarios(separable(), 5)
+    decision, outcome = feasible_decision(problem, 5), outcomes(problem, 3, 5, 3)
+    for mean, every, arguments in (
+        (metrics.regret, metrics.regrets, (outcome,)),
+        (metrics.fair_regret, metrics.fair_regrets, (outcome, scenarios)),
+        (metrics.expected_regret, metrics.expected_regrets, (scenarios,)),
     ):
-        assert torch.allclose(measure(padded), measure(scenarios), rtol=1e-12)
+        found = mean(problem, decision, *arguments, on_infeasible="infinite")
+        assert found == every(problem, decision, *arguments).mean().item()
+        assert isinstance(found, float)
+        assert pickle.loads(pickle.dumps(mean)) is mean
+        assert list(inspect.signature(mean).parameters) == list(inspect.signature(every).parameters)
 
 
-@every_problem
-def test_parts_give_what_the_whole_gives(problem, monkeypatch):
-    scenarios, decision = some_scenarios(problem, 7), feasible_decision(problem, 7)
-    outcome = outcomes(problem, 3, 7, 3)
+def test_scenarios_of_weight_zero_do_not_matter():
+    problem, decision = separable(), feasible_decision(separable(), 4)
+    scenarios = some_scenarios(problem, 4)
+    oracle = metrics.oracle_decision(problem, scenarios)
 
-    def measured():
+    def padded(value):
+        junk = torch.full((4, 1, 3), value, dtype=torch.float64)
+        values = torch.cat([scenarios.values, junk], dim=1)
+        weights = torch.cat([scenarios.weights, torch.zeros(4, 1).double()], dim=1)
+        return fw.Scenarios(values, weights)
+
+    for value in (torch.nan, torch.inf, -1e300):  # where nothing is solved
+        found = metrics.expected_regrets(problem, decision, padded(value), oracle=oracle)
+        expected = metrics.expected_regrets(problem, decision, scenarios, oracle=oracle)
+        assert torch.allclose(found, expected, rtol=1e-12)
+    for measure in (
+        lambda s: metrics.expected_value_of_perfect_information(problem, s),
+        lambda s: metrics.value_of_stochastic_solution(problem, s),
+        lambda s: metrics.optimality_gap(problem, decision, [s, s]).estimate,
+    ):
+        assert torch.allclose(measure(padded(-500.0)), measure(scenarios), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["newsvendor", "separable"])
+def test_large_tables_give_what_their_rows_give(name):
+    """4,100 contexts do not fit into one chunk."""
+    problem, n, last = PROBLEMS[name], 4100, slice(4090, 4100)
+    scenarios, decision = some_scenarios(problem, n, 3), feasible_decision(problem, n)
+    outcome = outcomes(problem, 3, n, 3)
+
+    def measured(rows):
+        z, y, s = decision[rows], outcome[rows], scenarios[rows]
         return torch.stack([
-            metrics.regrets(problem, decision, outcome),
-            metrics.fair_regrets(problem, decision, outcome, scenarios),
-            metrics.expected_regrets(problem, decision, scenarios),
-            metrics.expected_value_of_perfect_information(problem, scenarios),
-            metrics.value_of_stochastic_solution(problem, scenarios),
+            metrics.regrets(problem, z, y),
+            metrics.fair_regrets(problem, z, y, s),
+            metrics.expected_regrets(problem, z, s),
+            metrics.expected_value_of_perfect_information(problem, s),
+            metrics.value_of_stochastic_solution(problem, s),
         ])  # fmt: skip
 
-    whole = measured()
-    monkeypatch.setattr(evaluation, "_MAX_ENTRIES", 40)
-    monkeypatch.setattr(evaluation, "_MAX_CONTEXTS", 3)
-    assert len(list(evaluation.parts(7, 18))) == 4
-    assert torch.allclose(measured(), whole, atol=1e-9)
+    assert torch.allclose(measured(slice(None))[:, last], measured(last), atol=1e-9)
 
 
-def test_a_failed_context_keeps_its_number(monkeypatch):
-    monkeypatch.setattr(evaluation, "_MAX_CONTEXTS", 2)
-    values = 4 + draw(8, 5, 6, 3)
-    values[3, 1, 0] = torch.nan
+def test_a_failed_context_keeps_its_number():
+    values = 4 + draw(8, 4100, 2, 3)
+    values[4097, 1, 0] = torch.nan
     scenarios = fw.Scenarios(values)
-    with pytest.raises(fw.SolveError, match=r"context 3 is invalid .*another solver"):
-        metrics.oracle_decision(separable(), scenarios)
-    with pytest.raises(fw.SolveError, match="context 3 is invalid"):
-        metrics.information_value._wait_and_see(separable(), scenarios, None)
+    for measure in (metrics.oracle_decision, metrics.expected_value_of_perfect_information):
+        with pytest.raises(fw.SolveError, match=r"context 4097 is invalid .*another solver"):
+            measure(separable(), scenarios)
 
 
 def test_many_failed_contexts_are_counted():
@@ -367,9 +387,10 @@ def test_gap_bound_covers_the_true_gap_as_often_as_it_says():
     assert gap.estimate.mean().item() == pytest.approx(truth, rel=0.03)
     # Three standard errors of a share of 0.8 are 0.031; the bound may only err to the safe side.
     assert 0.77 <= (gap.upper >= truth).double().mean().item() <= 0.85
-    wider = metrics.optimality_gap(problem, decision, gap_batches(1, 8, trials, 300), level=0.99)
-    assert (wider.upper > gap.upper).all()
-    assert torch.equal(wider.estimate, gap.estimate)
+    some = (batch[:100] for batch in gap_batches(1, 8, trials, 300))
+    wider = metrics.optimality_gap(problem, decision[:100], some, level=0.99)
+    assert (wider.upper > gap.upper[:100]).all()
+    assert torch.allclose(wider.estimate, gap.estimate[:100])
 
 
 def test_gap_of_the_true_optimum_vanishes_as_batches_grow():
@@ -412,7 +433,10 @@ GOOD = np.ones((2, 3))
         (lambda p: metrics.regrets(p, "ab", GOOD), "decision must be numbers"),
         (lambda p: metrics.fair_regrets(p, GOOD, GOOD), "both are missing.*use regrets"),
         (lambda p: metrics.fair_regrets(p, GOOD, GOOD, GOOD), "true_scenarios must be a forewise"),
-        (lambda p: metrics.fair_regrets(p, GOOD[:1], GOOD[:1], ONE), r"true_scenarios .*\(1, 3\)"),
+        (
+            lambda p: metrics.fair_regrets(p, GOOD[:1], GOOD[:1], ONE),
+            r"outcome .*scenarios .*\(1, 3\)",
+        ),
         (lambda p: metrics.fair_regrets(p, GOOD, GOOD, oracle=GOOD[:1]), "oracle must have shape"),
         (lambda p: metrics.expected_regrets(p, GOOD, GOOD), "true_scenarios .*ndarray: wrap"),
         (lambda p: metrics.expected_regrets(p, GOOD[:1], ONE), "decision must have shape"),
