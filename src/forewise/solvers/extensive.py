@@ -1,7 +1,6 @@
 """The extensive form: one context's program as one sparse quadratic program.
 
-What trusted one-at-a-time solvers are given. Scenarios of weight zero are left out.
-May import: problems, `kernels`.
+What one-at-a-time solvers are given. Scenarios of weight zero are left out.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ curvature that these lack goes to the cost, weighted with the rows' multipliers:
 quadratic program, and the rounds are Newton's method on the conditions of optimality. A line search
 on the risk itself makes it safe. The last program has the derivatives of the true one; its decision
 is taken where its risk is not above that of the search's.
-May import: problems, its siblings `base`, `interior_point`, `solution`.
 """
 
 from __future__ import annotations

@@ -12,12 +12,10 @@ With D the derivative of Π at v and (g_x, g_y) the incoming gradients, the adjo
 and gives  ∂q = a,  ∂b = −c,  ∂A = y a' + c x',  ∂P = ½ (a x' + x a').
 
 An engine that has derivatives gives (a, c) itself; here is the one for points of any other.
-May import: its siblings `cone_geometry`, `conic_engines`, `conic_form`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,25 +34,22 @@ _SINGULAR = 1e-6  # relative error from which on a linear system counts as singu
 _TOLERATED = 1e-4  # relative error of an engine's own adjoint
 
 
-def solve_with_gradients(
-    form: ConicForm, plain: ConicForm, find: Callable[[], Answers]
+def attach_gradients(
+    form: ConicForm, plain: ConicForm, answers: Answers
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """x and y of the answers that `find` gives, with gradients in the form's data.
-
-    `plain` is the form without gradients.
-    """
-    x, y = _Solve.apply(plain, find, form.P.values, form.q, form.A.values, form.b)  # type: ignore[no-untyped-call]
+    """x and y of an engine's answers, with gradients in the form's data; `plain` has none."""
+    data = (form.P.values, form.q, form.A.values, form.b)
+    x, y = _Implicit.apply(plain, answers, *data)  # type: ignore[no-untyped-call]
     return x, y
 
 
-class _Solve(torch.autograd.Function):
-    """(P, q, A, b) ↦ (x, y)."""
+class _Implicit(torch.autograd.Function):
+    """(P, q, A, b) ↦ (x, y), whose values are known."""
 
     @staticmethod
     def forward(
-        ctx: Any, form: ConicForm, find: Callable[[], Answers], *data: torch.Tensor
+        ctx: Any, form: ConicForm, answers: Answers, *data: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        answers = find()
         ctx.form, ctx.answers = form, answers
         return answers.x.clone(), answers.y.clone()
 
@@ -80,14 +75,8 @@ class _Solve(torch.autograd.Function):
         P, A = form.P, form.A
         gP = 0.5 * (gq[:, P.rows] * x[:, P.columns] + gq[:, P.columns] * x[:, P.rows])
         gA = y[:, A.rows] * gq[:, A.columns] - gb[:, A.rows] * x[:, A.columns]
-        return (
-            None,
-            None,
-            gP.sum_to_size(P.values.shape),
-            gq,
-            gA.sum_to_size(A.values.shape),
-            gb,
-        )
+        shared = (gP.sum_to_size(P.values.shape), gq, gA.sum_to_size(A.values.shape), gb)
+        return None, None, *shared
 
 
 def adjoint(

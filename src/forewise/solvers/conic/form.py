@@ -4,7 +4,6 @@
 
 The slacks s of the first rows are 0, those of the next nonnegative, then come second-order and
 exponential cones. The multipliers y are in the dual cones, and P x + q + A'y = 0.
-May import: problems, its siblings `solution`, `sparse_batch`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Sizes(NamedTuple):
     cone_T: int
 
     @classmethod
-    def of(cls, program: ConicProgram) -> Sizes:
+    def from_program(cls, program: ConicProgram) -> Sizes:
         """The sizes of a program."""
         plain = program.plain
         bounds = (plain.e, plain.s, plain.h, plain.r, program.h, program.r)
@@ -88,9 +87,9 @@ class ConicForm:
     row_place: Array
 
     @classmethod
-    def of(cls, program: ConicProgram) -> ConicForm:
+    def from_program(cls, program: ConicProgram) -> ConicForm:
         """The form of a batch whose scenarios all have positive weight."""
-        plain, size = program.plain, Sizes.of(program)
+        plain, size = program.plain, Sizes.from_program(program)
         M, n, k = size[:3]
         weights = plain.weights
         # Where the rows of each block start, before cones are sorted by kind.

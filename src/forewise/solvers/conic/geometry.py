@@ -2,7 +2,7 @@
 
 Arrays have one row per context and one column per row of a `ConicForm`. The exponential cone and
 its dual have no formula for the distance; what stands here is the distance to one point in them,
-which is no smaller. May import: its sibling `conic_form`.
+which is no smaller.
 """
 
 from __future__ import annotations

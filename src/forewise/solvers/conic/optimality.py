@@ -1,7 +1,4 @@
-"""The optimality conditions of a conic program, recomputed from its raw data.
-
-May import: its siblings `cone_geometry`, `conic_form`, `optimality`.
-"""
+"""The optimality conditions of a conic program, recomputed from its raw data."""
 
 from __future__ import annotations
 
@@ -12,7 +9,8 @@ import torch
 
 from forewise.solvers.conic.form import ConicForm
 from forewise.solvers.conic.geometry import cone_distance, dual_cone_distance
-from forewise.solvers.interior_point.optimality import Residuals
+from forewise.solvers.conic.sparse_batch import one_where_zero
+from forewise.solvers.interior_point.verification import Residuals
 
 #: A context of a conic program is optimal only if all its relative residuals are at most this.
 ACCEPTED = 1e-7
@@ -30,12 +28,12 @@ def conic_residuals(form: ConicForm, x: torch.Tensor, y: torch.Tensor) -> Residu
     """
     product, curved = form.A.times(x), form.P.times(x)
     pull = form.A.transposed_times(y)
-    norm = _one_where_zero(form.A.row_maximum())
-    size = _one_where_zero(torch.maximum(_largest(x), _largest(form.b / norm).expand(len(x))))
+    norm = one_where_zero(form.A.row_maximum())
+    size = one_where_zero(torch.maximum(_largest(x), _largest(form.b / norm).expand(len(x))))
     violation = _distance(cone_distance, form, form.b - product)
     slope = (curved + form.q + pull) / form.column_weight
     cost = torch.maximum((form.q / form.column_weight).abs(), (curved / form.column_weight).abs())
-    cost_size = _one_where_zero(_largest(cost))
+    cost_size = one_where_zero(_largest(cost))
     outside = _distance(dual_cone_distance, form, y) * norm / form.row_weight
     bent, linear = (x * curved).sum(1), (form.q * x).sum(1)
     scale = torch.maximum((0.5 * bent + linear).abs(), 0.1 * cost_size * size)
@@ -55,7 +53,7 @@ def infeasibility_residual(form: ConicForm, y: torch.Tensor) -> torch.Tensor:
     pulls = form.A.values * y[:, form.A.rows]
     outside = _distance(dual_cone_distance, form, y) * form.A.row_maximum()
     defect = torch.maximum(_largest(form.A.transposed_times(y)), _largest(outside))
-    terms = _one_where_zero(_largest(pulls))
+    terms = one_where_zero(_largest(pulls))
     return torch.where(gain > 0, defect / terms, torch.inf)
 
 
@@ -65,11 +63,11 @@ def unboundedness_residual(form: ConicForm, x: torch.Tensor) -> torch.Tensor:
     A proof has −A x in the cones, P x = 0 and q'x < 0.
     """
     gain = -(form.q * x).sum(1)
-    norm = _one_where_zero(form.A.row_maximum())
+    norm = one_where_zero(form.A.row_maximum())
     violation = _largest(_distance(cone_distance, form, -form.A.times(x)) / norm)
-    steepness = _one_where_zero(_largest(form.q))
+    steepness = one_where_zero(_largest(form.q))
     defect = torch.maximum(violation, _largest(form.P.times(x)) / steepness)
-    return torch.where(gain > 0, defect / _one_where_zero(_largest(x)), torch.inf)
+    return torch.where(gain > 0, defect / one_where_zero(_largest(x)), torch.inf)
 
 
 def _distance(
@@ -80,7 +78,3 @@ def _distance(
 
 def _largest(values: torch.Tensor) -> torch.Tensor:
     return values.abs().amax(1) if values.shape[1] else values.new_zeros(len(values))
-
-
-def _one_where_zero(size: torch.Tensor) -> torch.Tensor:
-    return torch.where(size > 0, size, 1.0)
