@@ -13,7 +13,7 @@ import forewise as fw
 from forewise.solvers import ClarabelEngine, MoreauEngine
 from forewise.solvers.conic.engines import Answers
 from forewise.solvers.conic.form import ConicForm
-from forewise.solvers.conic.geometry import cone_distance, dual_cone_distance
+from forewise.solvers.conic.optimality import cone_distance, dual_cone_distance
 from forewise.testing import check_problem, check_solver
 from tests.problems.conic_cases import CASES, N
 
@@ -157,14 +157,17 @@ def test_distances_to_cones():
     assert sizes == [3, 3, 3, 3]  # |z[:2] − 1|, and three exponentials
     inside = np.array([[5.0, 3.0, 4.0, *([0.5, 1.0, np.exp(0.5)] * 3)]])
     outside = np.array([[-5.0, 3.0, 4.0, *([0.5, 1.0, np.exp(0.5) - 0.1] * 3)]])
-    pad = np.zeros((1, start))
-    assert np.allclose(cone_distance(form, np.concatenate([pad, inside], 1)), 0)
-    found = cone_distance(form, np.concatenate([pad, outside], 1))[0, start:]
+
+    def rows(cones):
+        return torch.from_numpy(np.concatenate([np.zeros((1, start)), cones], 1))
+
+    assert np.allclose(cone_distance(form, rows(inside)), 0)
+    found = cone_distance(form, rows(outside))[0, start:]
     assert np.allclose(found[:3], np.sqrt(50))  # the tip is nearest
     assert (found[3:] <= 0.1).all()
     assert (found[3:] > 0.05).all()
     # (u, v, w) with −u exp(v/u − 1) ≤ w are those with a u + b v + c w ≥ 0 on the whole cone.
     dual = np.array([[1.0, 0.6, 0.8, *([-1.0, 0.0, np.exp(-1.0)] * 3)]])
-    assert np.allclose(dual_cone_distance(form, np.concatenate([pad, dual], 1)), 0)
+    assert np.allclose(dual_cone_distance(form, rows(dual)), 0)
     dual[0, 5] -= 0.01
-    assert dual_cone_distance(form, np.concatenate([pad, dual], 1)).max() > 0.005
+    assert dual_cone_distance(form, rows(dual)).max() > 0.005

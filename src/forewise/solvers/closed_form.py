@@ -5,10 +5,8 @@ items are linked by the budget alone. Both are plain torch, and differentiated a
 scenarios lie below the decision is found without gradients, and the decision is then a formula in
 those scenarios.
 
-The rest of the solution follows from the order: what is short and over in each scenario, the
-multipliers of the rows of the problem's program (in the order of
-`problems.newsvendor.shortage_and_excess`), and the residuals of the same optimality conditions
-with the recourse already eliminated, recomputed from the demands and costs.
+Recourse and multipliers (in the order of `problems.newsvendor.shortage_and_excess`) follow from the
+order, and residuals are recomputed from the demands and costs, with the recourse eliminated.
 """
 
 from __future__ import annotations
@@ -29,13 +27,9 @@ from forewise.solvers.interior_point.verification import ACCEPTED, Residuals
 from forewise.solvers.solution import Duals, Solution, Status, only
 from forewise.validation.arguments import WORKING_DTYPE
 
-# A quantile is the smallest value whose cumulated weight reaches the level, up to rounding.
-_ROUNDING = 1e-12
-# Multipliers tried at once, and how often: enough to tell any two doubles apart.
-_TRIED = 33
-_MAX_ROUNDS = 12
-# Share of a binding budget that may be left, or overdrawn, by rounding.
-_UNUSED = 1e-10
+_ROUNDING = 1e-12  # of the cumulated weight that must reach a quantile's level
+_TRIED, _MAX_ROUNDS = 33, 12  # multipliers at once, and how often: enough to tell doubles apart
+_UNUSED = 1e-10  # share of a binding budget that rounding may leave, or overdraw
 
 
 class Amounts(NamedTuple):
@@ -69,10 +63,11 @@ class ItemCosts(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """price'z ≤ amount."""
+    """price'z ≤ amount, and its multiplier."""
 
     price: torch.Tensor  # (n_items,)
     amount: torch.Tensor
+    multiplier: torch.Tensor  # (B, 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,22 +143,21 @@ class DualSearchSolver(Solver):
         problem._check_width("scenarios", scenarios.n_outcomes)
         demand, weights = scenarios.values.to(WORKING_DTYPE), scenarios.weights
         costs = ItemCosts.from_problem(problem, demand.device)
-        limit = None
-        if problem.price is not None and problem.budget is not None:
-            limit = Budget(problem.price.to(demand.device), problem.budget.to(demand.device))
+        price, budget, limit = problem.price, problem.budget, None
+        if price is not None and budget is not None:
+            price, budget = price.to(demand.device), budget.to(demand.device)
         with torch.no_grad():
             curves = _MarginalCosts.from_scenarios(costs, demand, scenarios)
-            multiplier = demand.new_zeros(demand.shape[0], 1)
             level = torch.zeros_like(curves.demand[..., :1])
-            if limit is not None:
-                multiplier = _search(curves, limit)
-                level = -(multiplier * limit.price).unsqueeze(-1)
+            if price is not None and budget is not None:
+                limit = Budget(price, budget, _search(curves, price, budget))
+                level = -(limit.multiplier * price).unsqueeze(-1)
             found = curves.order_at(level)
-        decision, multiplier = _differentiable(costs, demand, weights, found, multiplier, limit)
+        decision, limit = _differentiable(costs, demand, weights, found, limit)
         if limit is not None:
             last = curves.offset[..., 0] / torch.where(limit.price > 0, limit.price, torch.nan)
-            decision = _using_up(limit, multiplier, decision, last)
-        return _solution(costs, demand, weights, decision, multiplier, limit)
+            decision = _using_up(limit, decision, last)
+        return _solution(costs, demand, weights, decision, limit)
 
 
 class _Order(NamedTuple):
@@ -238,9 +232,8 @@ def _sort(demand: torch.Tensor, scenarios: Scenarios) -> tuple[torch.Tensor, tor
     return ordered, weights.gather(-1, permutation)
 
 
-def _search(curves: _MarginalCosts, limit: Budget) -> torch.Tensor:
+def _search(curves: _MarginalCosts, price: torch.Tensor, budget: torch.Tensor) -> torch.Tensor:
     """The budget's multiplier of each context, ``(B, 1)``; 0 where the budget is not binding."""
-    price, budget = limit
     multiplier = curves.demand.new_zeros(curves.demand.shape[0], 1)
     unpriced = curves.order_at(torch.zeros_like(curves.demand[..., :1]))
     spent = (price * unpriced.amount.squeeze(-1)).sum(-1)
@@ -272,16 +265,14 @@ def _search(curves: _MarginalCosts, limit: Budget) -> torch.Tensor:
     return multiplier
 
 
-def _using_up(
-    limit: Budget, multiplier: torch.Tensor, decision: torch.Tensor, last: torch.Tensor
-) -> torch.Tensor:
+def _using_up(limit: Budget, decision: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
     """Orders that use up a budget that binds, where the multiplier has too few digits for it.
 
     Beside demands that are very much larger, the whole budget is rounding in the multiplier. What
     is left goes to the item that pays the highest price for it (the least of `last`, its marginal
     cost at 0 per price); what is too much is taken from all in proportion.
     """
-    price, budget = limit
+    price, budget, multiplier = limit
     with torch.no_grad():
         spent = (price * decision).sum(-1)
         left = budget - spent
@@ -303,9 +294,8 @@ def _differentiable(
     demand: torch.Tensor,
     weights: torch.Tensor,
     found: _Order,
-    multiplier: torch.Tensor,
     limit: Budget | None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, Budget | None]:
     """The order that was found, as a formula in the scenarios, weights and costs.
 
     A free order is where its marginal cost meets the multiplier, an order on a scenario is that
@@ -326,15 +316,16 @@ def _differentiable(
     on_scenario = demand.gather(1, nearest).squeeze(1)
     held = torch.where(order > 0, on_scenario, 0.0)
     if limit is None:
-        return torch.where(is_free, -offset / slope, held), multiplier
-    price, budget = limit
+        return torch.where(is_free, -offset / slope, held), None
+    price, budget, multiplier = limit
     free = is_free.to(demand.dtype)
     spent = (price * torch.where(is_free, -offset / slope, held)).sum(-1, keepdim=True)
     fall = (free * price.square() / slope).sum(-1, keepdim=True)
     # With no free item the multiplier moves nothing; keep the one that was found.
     moves = (multiplier > 0) & (fall > 0)
     multiplier = torch.where(moves, (spent - budget) / torch.where(moves, fall, 1.0), multiplier)
-    return torch.where(is_free, -(offset + multiplier * price) / slope, held), multiplier
+    order = torch.where(is_free, -(offset + multiplier * price) / slope, held)
+    return order, Budget(price, budget, multiplier)
 
 
 def _solution(
@@ -342,7 +333,6 @@ def _solution(
     demand: torch.Tensor,
     weights: torch.Tensor,
     decision: torch.Tensor,
-    multiplier: torch.Tensor | None = None,
     limit: Budget | None = None,
 ) -> Solution:
     """Make a `Solution` of an order ``(B, n)`` and, if there is a budget, its multiplier."""
@@ -352,11 +342,12 @@ def _solution(
         # No gradient may flow where the data are bad, and NaN times zero is NaN.
         demand = torch.where(valid[:, None, None], demand, 0.0)
         decision = torch.where(valid[:, None], decision, 0.0)
-        multiplier = None if multiplier is None else torch.where(valid[:, None], multiplier, 0.0)
+        if limit is not None:
+            limit = limit._replace(multiplier=torch.where(valid[:, None], limit.multiplier, 0.0))
     weight = weights.unsqueeze(-1)
     difference = demand - decision.unsqueeze(1)
     short, over = difference.clamp_min(0), (-difference).clamp_min(0)
-    shadow = multiplier * limit.price if multiplier is not None and limit is not None else 0.0
+    shadow = 0.0 if limit is None else limit.multiplier * limit.price
     own = 2 * q * decision + c + shadow
 
     # Marginal costs: those of scenarios off the order, then the share that scenarios on it bear.
@@ -373,26 +364,18 @@ def _solution(
     over_dual = over_dual + on * share * c_e
     slope = own + (over_dual - short_dual).sum(1)
     bound_dual = slope.clamp_min(0)
-    duals = Duals(
-        inequality=bound_dual
-        if multiplier is None or limit is None
-        else torch.cat([bound_dual, multiplier], dim=1),
-        equality=demand.new_zeros(len(demand), 0),
-        scenario_inequality=torch.cat(
-            [
-                short_dual,
-                over_dual,
-                weight * (2 * q_s * short + c_s) - short_dual,
-                weight * (2 * q_e * over + c_e) - over_dual,
-            ],
-            dim=-1,
-        ),
-        scenario_equality=demand.new_zeros(*demand.shape[:2], 0),
+    short_bound = weight * (2 * q_s * short + c_s) - short_dual
+    over_bound = weight * (2 * q_e * over + c_e) - over_dual
+    duals = (
+        bound_dual if limit is None else torch.cat([bound_dual, limit.multiplier], dim=1),
+        demand.new_zeros(len(demand), 0),
+        torch.cat([short_dual, over_dual, short_bound, over_bound], dim=-1),
+        demand.new_zeros(*demand.shape[:2], 0),
     )
     cost = (decision * (q * decision + c)).sum(-1)
     scenario_cost = short * (q_s * short + c_s) + over * (q_e * over + c_e)
     objective = cost + (weight * scenario_cost).sum((1, 2))
-    found = _residuals(costs, demand, decision, slope, objective, multiplier, limit)
+    found = _residuals(costs, demand, decision, slope, objective, limit)
     optimal = valid & (found.worst <= ACCEPTED) & objective.detach().isfinite()
     status = tuple(
         Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
@@ -402,7 +385,7 @@ def _solution(
         decision=only(optimal, decision),
         recourse=only(optimal, torch.cat([short, over], dim=-1)),
         objective=only(optimal, objective),
-        duals=Duals(*(only(optimal, part) for part in vars(duals).values())),
+        duals=Duals(*(only(optimal, part) for part in duals)),
         status=status,
         primal_residual=only(valid, found.primal),
         dual_residual=only(valid, found.dual),
@@ -418,7 +401,6 @@ def _residuals(
     decision: torch.Tensor,
     slope: torch.Tensor,
     objective: torch.Tensor,
-    multiplier: torch.Tensor | None,
     limit: Budget | None,
 ) -> Residuals:
     """Relative residuals; `slope` is that of z without its bound."""
@@ -429,8 +411,8 @@ def _residuals(
     cost_size = torch.maximum(cost_size, 2 * curvature * size)
     primal, unspent = _largest((-decision).clamp_min(0)), torch.zeros_like(size)
     complementarity = (slope.clamp_min(0) * decision).sum(-1).abs()
-    if limit is not None and multiplier is not None:
-        price, budget = limit
+    if limit is not None:
+        price, budget, multiplier = limit
         left = budget - (price * decision).sum(-1)
         norm = price.abs().amax().clamp_min(tiny)
         size = torch.maximum(size, budget.abs() / norm)

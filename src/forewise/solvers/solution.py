@@ -180,18 +180,14 @@ class Solution:
         again = [i for i, status in enumerate(self.status) if status is Status.INACCURATE]
         if not again:
             return self
-        kept = sorted(set(range(len(self.status))) - set(again))
-        second = solve(torch.tensor(again, device=self.decision.device))
-        return Solution.merged([self.take(kept), second], [kept, again])
-
-    def take(self, contexts: list[int]) -> Solution:
-        """The solutions of some contexts, in that order."""
-        places = torch.tensor(contexts, dtype=torch.long, device=self.decision.device)
+        places = torch.tensor(again, device=self.decision.device)
+        second = solve(places)
+        new = dict(zip(again, second.status, strict=True))
         return self._joined(
-            [self],
-            lambda parts: parts[0][places],
-            tuple(self.status[i] for i in contexts),
-            {k: self.certificates[i] for k, i in enumerate(contexts) if i in self.certificates},
+            [self, second],
+            lambda parts: parts[0].index_copy(0, places, parts[1].to(parts[0])),
+            tuple(new.get(i, status) for i, status in enumerate(self.status)),
+            {**self.certificates, **{again[i]: proof for i, proof in second.certificates.items()}},
         )
 
     @classmethod

@@ -40,9 +40,7 @@ class Answers(NamedTuple):
 
     def replaced(self, contexts: torch.Tensor, other: Answers) -> Answers:
         """With another engine's answers for some contexts; its adjoint is NaN for them."""
-        claims = list(self.claims)
-        for i, claim in zip(contexts.tolist(), other.claims, strict=True):
-            claims[i] = claim
+        new = dict(zip(contexts.tolist(), other.claims, strict=True))
         iterations = self.iterations.copy()
         iterations[contexts.numpy()] += other.iterations
         own = self.adjoint
@@ -56,7 +54,7 @@ class Answers(NamedTuple):
         return Answers(
             x=self.x.index_copy(0, contexts, other.x),
             y=self.y.index_copy(0, contexts, other.y),
-            claims=claims,
+            claims=[new.get(i, claim) for i, claim in enumerate(self.claims)],
             iterations=iterations,
             adjoint=None if own is None else adjoint,
         )
@@ -76,9 +74,7 @@ class ConicEngine(ABC):
         it is; its solution is x/β and its multipliers y/κ.
         """
         norm = form.A.row_maximum()
-        beta = one_where_zero(
-            (form.b / torch.where(norm > 0, norm, 1.0)).abs().amax(1, keepdim=True)
-        )
+        beta = one_where_zero((form.b / one_where_zero(norm)).abs().amax(1, keepdim=True))
         linear = (form.q / form.column_weight).abs().amax(1, keepdim=True)
         bent = beta * form.P.row_maximum().amax(1, keepdim=True)
         kappa = one_where_zero(torch.where(linear > 0, linear, bent))

@@ -1,16 +1,13 @@
 """Proofs that a context has no solution, and where they are looked for.
 
-Most rays come with the path, which diverges along them. Where it only stalled, two programs
-that always have a solution decide: the least violation of the constraints (its multipliers are
-the proof of infeasibility), and the steepest direction that keeps them (the ray of an
-unbounded program).
+Most rays come with the path, which diverges along them. Where it only stalled, two programs that
+always have a solution decide: the least violation of the constraints (its multipliers prove
+infeasibility), and the steepest direction that keeps them (the ray of an unbounded program).
 
 A solver's proof is exact to its tolerance, and a feasible program with a distant solution has one
-like it: the multipliers leave a small slope, and somewhere far out the decision makes up for it.
-So the few rows (or variables) that carry a proof are taken alone, and their multipliers corrected
-until it is exact up to rounding: then no feasible point exists, however far out. It must also
-show more than rounding in the right-hand sides can make. Both tests are relative to every
-coefficient, and do not depend on the units of rows or variables.
+like it. So the few rows (or variables) that carry a proof are taken alone and corrected until it is
+exact up to rounding, relative to every coefficient, and shows more than rounding in the right-hand
+sides can make.
 """
 
 from __future__ import annotations
@@ -21,8 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.sparse.linalg import lsmr
+from torch.nn.functional import pad
 
-from forewise.problems.programs import ScenarioProgram
+from forewise.problems.programs import ScenarioProgram, joined
 from forewise.solvers.extensive import (
     ExtensiveForm,
     ExtensivePoint,
@@ -56,19 +54,17 @@ def diagnose(
     program: ScenarioProgram, path: Path, contexts: list[int], solve: SolveOne
 ) -> dict[int, Certificate]:
     """Certificates of the contexts that have one."""
-    found: dict[int, Certificate] = {}
+    found = {}
     for i in contexts:
         alone = program.take(torch.tensor([i], device=program.weights.device))
         point = load_point(extensive_form(alone, 0), path.solutions.points, i)
-        certificate = None
+        proof = None
         if path.ended[i] == DUAL_RAY:
-            certificate = infeasibility(alone, point)
+            proof = infeasibility(alone, point)
         elif path.ended[i] == PRIMAL_RAY:
-            certificate = unboundedness(alone, point)
-        certificate = certificate or search_certificate(alone, solve)
-        if certificate is not None:
-            found[i] = certificate
-    return found
+            proof = unboundedness(alone, point)
+        found[i] = proof or search_certificate(alone, solve)
+    return {i: certificate for i, certificate in found.items() if certificate is not None}
 
 
 def search_certificate(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
@@ -83,8 +79,8 @@ def _search_infeasibility(alone: ScenarioProgram, solve: SolveOne) -> Certificat
     n_g, n_e, n_r, n_s = (x.shape[-1] for x in (alone.h, alone.e, alone.r, alone.s))
     first, scenario = point.multipliers[: n_g + 2 * n_e], point.multipliers[n_g + 2 * n_e + 1 :]
     scenario = scenario.reshape(int((alone.weights > 0).sum()), n_r + 2 * n_s)
-    up, down = first[n_g : n_g + n_e], first[n_g + n_e :]
-    above, below = scenario[:, n_r : n_r + n_s], scenario[:, n_r + n_s :]
+    up, down = np.split(first[n_g:], 2)
+    above, below = np.split(scenario[:, n_r:], 2, axis=1)
     proof = ExtensivePoint(
         x=point.x[: alone.n_decisions],
         multipliers=np.concatenate([first[:n_g], scenario[:, :n_r].ravel()]),
@@ -103,93 +99,61 @@ def _least_violation(alone: ScenarioProgram) -> ScenarioProgram:
 
     Rows: G, E from above, E from below, −τ ≤ 0; and per scenario W, V from above and below.
     """
-    norms = _row_norms(alone)
-    n = alone.n_decisions
 
-    def elastic(rows: torch.Tensor, norm: torch.Tensor) -> torch.Tensor:
-        lead = torch.broadcast_shapes(rows.shape[:-1], norm.shape)
-        return torch.cat(
-            [rows.expand(*lead, rows.shape[-1]), -norm.expand(lead).unsqueeze(-1)], dim=-1
-        )
+    def elastic(rows: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+        return joined([rows, -norms.unsqueeze(-1)], -1)
 
-    M, n_r = alone.n_scenarios, alone.r.shape[-1]
-    T = torch.nn.functional.pad(alone.T, (0, 0, 0, n_r - alone.T.shape[-2]))
-    T, W, r = (x.expand(1, M, *x.shape[2:]) for x in (T, alone.W, alone.r))
-    F, V, s = (x.expand(1, M, *x.shape[2:]) for x in (alone.F, alone.V, alone.s))
-    E_norm, s_norm = norms["e"], norms["s"].expand(1, M, -1)
-    only_tau = alone.q.new_zeros(1, n + 1)
-    only_tau[:, -1] = 1.0
+    h, e, r, s = _row_norms(alone)
+    only_tau = pad(alone.q.new_ones(1, 1), (alone.n_decisions, 0))
+    T = pad(alone.T, (0, 0, 0, alone.r.shape[-1] - alone.T.shape[-2]))
+    rows = [elastic(alone.G, h), elastic(alone.E, e), elastic(-alone.E, e), -only_tau[None]]
     return ScenarioProgram(
         weights=alone.weights,
         q=only_tau,
-        G=torch.cat(
-            [
-                elastic(alone.G, norms["h"]),
-                elastic(alone.E, E_norm),
-                elastic(-alone.E, E_norm),
-                -only_tau[None],
-            ],
-            dim=1,
-        ),
+        G=torch.cat(rows, dim=1),
         h=torch.cat([alone.h, alone.e, -alone.e, alone.q.new_zeros(1, 1)], dim=1),
         d=torch.zeros_like(alone.d),
-        T=torch.cat(
-            [elastic(T, norms["r"].expand(1, M, -1)), elastic(F, s_norm), elastic(-F, s_norm)],
-            dim=2,
-        ),
-        W=torch.cat([W, V, -V], dim=2),
-        r=torch.cat([r, s, -s], dim=2),
+        T=joined([elastic(T, r), elastic(alone.F, s), elastic(-alone.F, s)], 2),
+        W=joined([alone.W, alone.V, -alone.V], 2),
+        r=joined([alone.r, alone.s, -alone.s], 2),
     )
 
 
 def _steepest_direction(alone: ScenarioProgram) -> ScenarioProgram:
     """min of the linear cost over directions in a unit box that keep all rows and bend none."""
-    n, k = alone.n_decisions, alone.n_recourse
-    eye_z = torch.eye(n, dtype=alone.q.dtype, device=alone.q.device)[None]
-    eye_u = torch.eye(k, dtype=alone.q.dtype, device=alone.q.device)[None, None]
-    M = alone.n_scenarios
-    W, V, D = (x.expand(1, M, *x.shape[2:]) for x in (alone.W, alone.V, alone.D))
-    F = alone.F.expand(1, M, *alone.F.shape[2:])
-    box = eye_u.expand(1, M, k, k)
-    n_r, n_s = alone.r.shape[-1], alone.s.shape[-1]
+    q, n, k = alone.q, alone.n_decisions, alone.n_recourse
+    box_z, box_u = (torch.eye(size, dtype=q.dtype, device=q.device)[None] for size in (n, k))
     return ScenarioProgram(
         weights=alone.weights,
-        q=alone.q,
-        G=torch.cat([alone.G, eye_z, -eye_z], dim=1),
-        h=torch.cat([torch.zeros_like(alone.h), alone.q.new_ones(1, 2 * n)], dim=1),
+        q=q,
+        G=torch.cat([alone.G, box_z, -box_z], dim=1),
+        h=torch.cat([torch.zeros_like(alone.h), q.new_ones(1, 2 * n)], dim=1),
         E=torch.cat([alone.E, alone.P], dim=1),
-        e=alone.q.new_zeros(1, alone.e.shape[-1] + n),
+        e=q.new_zeros(1, alone.e.shape[-1] + n),
         d=alone.d,
         T=alone.T,
-        W=torch.cat([W, box, -box], dim=2),
-        r=torch.cat([alone.q.new_zeros(1, M, n_r), alone.q.new_ones(1, M, 2 * k)], dim=2),
-        F=torch.cat([F, F.new_zeros(1, M, k, n)], dim=2),
-        V=torch.cat([V, D], dim=2),
-        s=alone.q.new_zeros(1, M, n_s + k),
+        W=joined([alone.W, box_u[None], -box_u[None]], 2),
+        r=pad(q.new_ones(1, 1, 2 * k), (alone.r.shape[-1], 0)),
+        F=pad(alone.F, (0, 0, 0, k)),
+        V=joined([alone.V, alone.D], 2),
+        s=q.new_zeros(1, 1, alone.s.shape[-1] + k),
     )
 
 
-def _row_norms(program: ScenarioProgram) -> dict[str, torch.Tensor]:
-    """Largest coefficient of each row, under the name of its right-hand side; 1 for a zero row.
+def _row_norms(program: ScenarioProgram) -> tuple[torch.Tensor, ...]:
+    """Largest coefficient of each row of h, e, r, s, shaped like these; 1 for a zero row."""
 
-    Shaped like the right-hand sides: ``(B | 1, rows)`` or ``(B | 1, M | 1, rows)``.
-    """
-    coupled, scenario = _row_maximum(program.T), _row_maximum(program.W)
-    lead = torch.broadcast_shapes(coupled.shape[:2], scenario.shape[:2])
-    missing = scenario.shape[-1] - coupled.shape[-1]
-    coupled = torch.nn.functional.pad(coupled, (0, missing)).expand(*lead, -1)
-    norms = {
-        "h": _row_maximum(program.G),
-        "e": _row_maximum(program.E),
-        "r": torch.maximum(coupled, scenario.expand(*lead, -1)),
-        "s": torch.maximum(_row_maximum(program.F), _row_maximum(program.V)),
-    }
-    return {name: torch.where(norm > 0, norm, 1.0) for name, norm in norms.items()}
+    def largest(*blocks: torch.Tensor) -> torch.Tensor:
+        norm = joined([pad(block.detach().abs(), (0, 1)) for block in blocks], -1).amax(-1)
+        return torch.where(norm > 0, norm, 1.0)
 
-
-def _row_maximum(block: torch.Tensor) -> torch.Tensor:
-    block = block.detach()
-    return block.abs().amax(-1) if block.shape[-1] else block.new_zeros(block.shape[:-1])
+    T = pad(program.T, (0, 0, 0, program.r.shape[-1] - program.T.shape[-2]))
+    return (
+        largest(program.G),
+        largest(program.E),
+        largest(T, program.W),
+        largest(program.F, program.V),
+    )
 
 
 def infeasibility(alone: ScenarioProgram, point: ExtensivePoint) -> Certificate | None:

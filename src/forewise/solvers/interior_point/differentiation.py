@@ -11,19 +11,15 @@ last step. With (v, l, n) the solution of that symmetric system for the incoming
     ∂E = −(ν v' + n x'),     ∂e = n.
 
 A linear program's solution is piecewise constant in its costs: its gradient is that of a point
-of the central path instead, at a distance that the solver sets (`smoothing`).
-
-Where a context has many solutions, the path ends at their centre, which moves with the data. The
-system there is singular in the directions between the solutions, and refining the adjoint does
-not converge. A little earlier on the path it does.
-
-The optimal *value* needs no system: its derivative is that of the Lagrangian, the solution and its
-multipliers held fixed.
+of the central path, at a distance that the solver sets (`smoothing`). Where a context has many
+solutions the system at the end of the path is singular, and refining the adjoint does not
+converge; a little earlier on the path it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +27,7 @@ import torch
 
 from forewise.problems.programs import BLOCKS, ScenarioProgram, apply
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
-from forewise.solvers.interior_point.kernels.batch import (
-    PathEnds,
-    Rows,
-    follow_paths,
-    solve_adjoints,
-)
+from forewise.solvers.interior_point.kernels.batch import PathEnds, follow_paths, solve_adjoints
 from forewise.solvers.interior_point.kernels.points import Points
 from forewise.solvers.solution import Duals, only
 
@@ -181,23 +172,14 @@ def _adjoints(
         asked = Points(*(values[lost] for values in right))
         _, centres, _, _ = follow_paths(part, *settings, np.full(len(lost), gap))
         found, corrections[lost] = solve_adjoints(part, centres, asked, live[lost])
-        ends = PathEnds(
-            Points(*_replaced(ends.points, lost, centres.points)),
-            Rows(*_replaced(ends.slack, lost, centres.slack)),
-            *_replaced([ends.holds], lost, [centres.holds]),
-        )
-        adjoint = Points(*_replaced(adjoint, lost, found))
+        ends = copy.deepcopy(ends)  # the forward pass's are the solution itself
+        for values, others in zip(
+            (*ends.points, *ends.slack, ends.holds, *adjoint),
+            (*centres.points, *centres.slack, centres.holds, *found),
+            strict=True,
+        ):
+            values[lost] = others
     return ends, adjoint
-
-
-def _replaced(
-    parts: Iterable[np.ndarray], contexts: np.ndarray, new: Iterable[np.ndarray]
-) -> Iterator[np.ndarray]:
-    """Copies of the parts, with new values in some contexts."""
-    for values, others in zip(parts, new, strict=True):
-        copy = values.copy()
-        copy[contexts] = others
-        yield copy
 
 
 def _masked(contexts: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -1,14 +1,10 @@
 """Units of the variables: programs whose columns are of very different size, brought to one.
 
-Holdings around 1 and losses around 1e8 in one program: an error that is nothing beside the losses
-is everything beside the holdings, and neither a path nor a residual that is relative to the
-largest variable can see it. Such contexts are solved, and verified, in other units of the
-variables, and the solution is given in the user's.
-
-Rows need no scaling: residuals are relative to a row's largest coefficient. So the units are those
-in which the coefficients of each row that links variables, and the roots of the quadratic costs'
-diagonals, are alike; a bound on a single variable says nothing of them. They are powers of two, so
-that a change of units rounds nothing.
+Beside losses around 1e8, neither a path nor a residual relative to the largest variable can see
+holdings around 1. Such contexts are solved, and verified, in units of the variables in which the
+coefficients of each row that links variables, and the roots of the quadratic costs' diagonals, are
+alike. Rows need no scaling: residuals are relative to a row's largest coefficient. Units are
+powers of two, so that they round nothing.
 """
 
 from __future__ import annotations

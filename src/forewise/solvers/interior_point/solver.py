@@ -45,9 +45,8 @@ class InteriorPointSolver(ProgramSolver):
     smoothing : float
         How far from its solution a *linear* program is differentiated: the relative gap of the
         point of the central path that gives the gradient. 0 takes the exact solution's, which
-        says little where the solution is a vertex. Decisions are exact either way. A vertex does
-        move with its right-hand sides: where no other data have gradients, they are exact.
-        The objective's gradient is not smoothed: it is that of the optimal value, exactly.
+        says little at a vertex. Decisions and the objective's gradient are exact either way, and
+        so are gradients where only right-hand sides have some.
     """
 
     tolerance: float = 1e-9

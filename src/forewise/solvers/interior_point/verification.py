@@ -1,14 +1,10 @@
 """What is solved, what is accepted, and what is corrected.
 
 `screen` finds contexts that need no solving. `residuals` recomputes the optimality conditions from
-the raw data; nothing here is taken from a solver, and a context is optimal only where they hold.
-
-`polish` corrects the few contexts whose path ended just short of their solution. Where rows have
-neither slack nor multiplier, or constraints leave no interior, a path loses its last digits to
-rounding. From a point that near, the active rows are known: they become equations, the
-multipliers of the others zero, and the smallest correction that solves the linear system is taken.
-Rows that turn out wrong change sides, and the system is solved again. It is dense and slow, for
-one context in some thousands, and kept only where the residuals accept it.
+the raw data: a context is optimal only where they hold, whoever found it. `polish` corrects the
+contexts (one in some thousands) whose path lost its last digits to rounding: the rows that look
+active become equations, and the smallest correction that solves the linear system is kept where the
+residuals accept it.
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ from forewise.solvers.extensive import (
 )
 from forewise.solvers.interior_point.differentiation import Path
 from forewise.solvers.interior_point.kernels.arrays import ProgramArrays, as_arrays
-from forewise.solvers.interior_point.kernels.batch import PathEnds, Rows
+from forewise.solvers.interior_point.kernels.batch import PathEnds, no_points
 from forewise.solvers.interior_point.kernels.evidence import weigh
 from forewise.solvers.interior_point.kernels.path import STALLED
 from forewise.solvers.interior_point.kernels.points import Points
@@ -146,22 +142,30 @@ def polish(program: ScenarioProgram, arrays: ProgramArrays, path: Path) -> Resid
         if path.ended[i] > STALLED or not found.worst[i] <= _NEAR:
             continue
         form = extensive_form(program, i)
-        ends = PathEnds(
-            Points(*(part[i : i + 1].copy() for part in path.solutions.points)),
-            Rows(*(part[i : i + 1].copy() for part in path.solutions.slack)),
-            path.solutions.holds[i : i + 1],
-        )
-        correction = corrected(form, load_point(form, ends.points))
-        if correction is None:
+        point = corrected(form, load_point(form, path.solutions.points, i))
+        if point is None:
             continue
-        _unload(form, correction, ends)
+        point = point._replace(multipliers=np.maximum(point.multipliers, _SMALLEST_MULTIPLIER))
         alone = as_arrays(program.take(torch.tensor([i])))
-        better = residuals_of_points(alone, ends.points, device)
-        if float(better.worst) <= ACCEPTED:
-            for name in ("primal", "dual", "gap"):
-                getattr(found, name)[i] = getattr(better, name)[0]
-            _put(path, i, ends)
+        points = no_points(alone, 1)
+        unload_point(form, point, points, 0)
+        better = residuals_of_points(alone, points, device)
+        if not float(better.worst) <= ACCEPTED:
+            continue
+        for name in ("primal", "dual", "gap"):
+            getattr(found, name)[i] = getattr(better, name)[0]
+        at_solution = np.array_equal(path.gradient_points.points.z[i], path.solutions.points.z[i])
+        for ends in (path.solutions, path.gradient_points)[: 1 + at_solution]:
+            _write(form, point, ends, i)
     return found
+
+
+def _write(form: ExtensiveForm, point: ExtensivePoint, ends: PathEnds, context: int) -> None:
+    """Replace the end of a context's path."""
+    unload_point(form, point, ends.points, context)
+    slack, n_first = np.maximum(form.b - form.A @ point.x, 0.0), ends.slack.first.shape[1]
+    ends.slack.first[context] = slack[:n_first]
+    ends.slack.scenario[context, form.kept] = slack[n_first:].reshape(len(form.kept), -1)
 
 
 def corrected(form: ExtensiveForm, point: ExtensivePoint) -> ExtensivePoint | None:
@@ -198,24 +202,3 @@ def corrected(form: ExtensiveForm, point: ExtensivePoint) -> ExtensivePoint | No
             break
         active = (active & ~wrong) | violated
     return ExtensivePoint(x, multipliers, nu)
-
-
-def _unload(form: ExtensiveForm, point: ExtensivePoint, ends: PathEnds) -> None:
-    """Write a point of the extensive form to that of a single context."""
-    multipliers = np.maximum(point.multipliers, _SMALLEST_MULTIPLIER)
-    unload_point(form, point._replace(multipliers=multipliers), ends.points, 0)
-    slack, n_first = np.maximum(form.b - form.A @ point.x, 0.0), ends.slack.first.shape[1]
-    ends.slack.first[0] = slack[:n_first]
-    ends.slack.scenario[0, form.kept] = slack[n_first:].reshape(len(form.kept), -1)
-
-
-def _put(path: Path, i: int, ends: PathEnds) -> None:
-    """Replace a context's solution, and where it is differentiated if that is the solution."""
-    places = [path.solutions]
-    if np.array_equal(path.gradient_points.points.z[i], path.solutions.points.z[i]):
-        places.append(path.gradient_points)
-    for place in places:
-        for old, new in zip(
-            (*place.points, *place.slack), (*ends.points, *ends.slack), strict=True
-        ):
-            old[i] = new[0]
