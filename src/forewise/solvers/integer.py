@@ -50,8 +50,8 @@ class IntegerSolver(TypedSolver[IntegerProgram]):
     def solve_program(self, program: IntegerProgram) -> Solution:
         """Solve the contexts one after the other; failures are statuses, not exceptions."""
         plain = program.plain
-        B, n = plain.n_contexts, plain.n_decisions
-        status = [Status.INVALID] * B
+        n = plain.n_decisions
+        status = [Status.INVALID] * plain.n_contexts
         found = Solution.unsolved(program, status)
         first, recourse = program.first.numpy(), program.recourse.numpy()
         for i in valid_contexts(plain).nonzero().flatten().tolist():

@@ -31,6 +31,7 @@ from forewise.solvers.interior_point.verification import (
     ACCEPTED,
     Residuals,
     corrected,
+    residuals_of_one,
     residuals_of_points,
 )
 from forewise.solvers.libraries import Answer, run_clarabel, run_highs
@@ -126,12 +127,7 @@ def _run(form: ExtensiveForm, tolerance: float) -> Answer:
 
 def _is_optimal(alone: ScenarioProgram, form: ExtensiveForm, point: ExtensivePoint) -> bool:
     """Whether the residuals of a point are accepted."""
-    if not _is_finite(point):
-        return False
-    arrays = as_arrays(alone)
-    points = no_points(arrays, 1)
-    unload_point(form, point, points, 0)
-    return bool(residuals_of_points(arrays, points, torch.device("cpu")).worst <= ACCEPTED)
+    return _is_finite(point) and bool(residuals_of_one(alone, form, point).worst <= ACCEPTED)
 
 
 def _is_finite(point: ExtensivePoint) -> bool:

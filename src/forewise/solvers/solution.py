@@ -130,8 +130,8 @@ class Solution:
     auxiliary: torch.Tensor | None = None
 
     @classmethod
-    def unsolved(cls, program: Program, status: Sequence[Status]) -> Solution:
-        """NaN for contexts that were not solved, in the shapes of a program's solution."""
+    def unsolved(cls, program: Program, status: Sequence[Status | None]) -> Solution:
+        """NaN for every context of a program, before any is solved; None is inaccurate."""
         plain = program if isinstance(program, ScenarioProgram) else program.plain
         B, M = len(status), plain.n_scenarios
 
@@ -147,7 +147,7 @@ class Solution:
             recourse=nan(M, plain.n_recourse),
             objective=nan(),
             duals=Duals(nan(h), nan(e), nan(M, r), nan(M, s)),
-            status=tuple(status),
+            status=tuple(known or Status.INACCURATE for known in status),
             primal_residual=nan(),
             dual_residual=nan(),
             gap=nan(),
@@ -180,55 +180,28 @@ class Solution:
         again = [i for i, status in enumerate(self.status) if status is Status.INACCURATE]
         if not again:
             return self
-        places = torch.tensor(again, device=self.decision.device)
-        second = solve(places)
-        new = dict(zip(again, second.status, strict=True))
-        return self._joined(
-            [self, second],
-            lambda parts: parts[0].index_copy(0, places, parts[1].to(parts[0])),
-            tuple(new.get(i, status) for i, status in enumerate(self.status)),
-            {**self.certificates, **{again[i]: proof for i, proof in second.certificates.items()}},
-        )
+        return self.with_contexts(again, solve(torch.tensor(again, device=self.decision.device)))
 
-    @classmethod
-    def merged(cls, parts: list[Solution], contexts: list[list[int]]) -> Solution:
-        """One solution of parts with different contexts; these say where each belongs."""
-        order = [place for places in contexts for place in places]
-        back = torch.tensor(order, dtype=torch.long, device=parts[0].decision.device).argsort()
-        status = [status for part in parts for status in part.status]
-        certificates = {
-            places[i]: certificate
-            for part, places in zip(parts, contexts, strict=True)
-            for i, certificate in part.certificates.items()
-        }
-        return cls._joined(
-            parts,
-            lambda tensors: torch.cat([x.to(tensors[0]) for x in tensors])[back],
-            tuple(status[i] for i in back.tolist()),
-            certificates,
-        )
+    def with_contexts(self, contexts: list[int], other: Solution) -> Solution:
+        """The solution with another's contexts in the place of some of its own."""
+        places = torch.tensor(contexts, device=self.decision.device)
 
-    @classmethod
-    def _joined(
-        cls,
-        parts: list[Solution],
-        join: Callable[[list[torch.Tensor]], torch.Tensor],
-        status: tuple[Status, ...],
-        certificates: Mapping[int, Certificate],
-    ) -> Solution:
-        """A solution whose every tensor is `join` of those of some solutions."""
-
-        def joined(values: list[Any]) -> Any:
-            if any(value is None for value in values):
+        def put(mine: Any, others: Any) -> Any:
+            if mine is None or others is None:
                 return None
-            if isinstance(values[0], torch.Tensor):
-                return join(values)
-            columns = zip(*(vars(value).values() for value in values), strict=True)
-            return type(values[0])(*(join(list(column)) for column in columns))
+            if isinstance(mine, torch.Tensor):
+                return mine.index_copy(0, places, others.to(mine))
+            return type(mine)(*map(put, vars(mine).values(), vars(others).values()))
 
-        names = [name for name in vars(parts[0]) if name not in ("status", "certificates")]
-        tensors = {name: joined([getattr(part, name) for part in parts]) for name in names}
-        return cls(**tensors, status=status, certificates=certificates)
+        status = dict(zip(contexts, other.status, strict=True))
+        certificates = {contexts[i]: proof for i, proof in other.certificates.items()}
+        names = [name for name in vars(self) if name not in ("status", "certificates")]
+        return replace(
+            self,
+            status=tuple(status.get(i, mine) for i, mine in enumerate(self.status)),
+            certificates={**self.certificates, **certificates},
+            **{name: put(getattr(self, name), getattr(other, name)) for name in names},
+        )
 
     def to(self, dtype: torch.dtype) -> Solution:
         """The same solution in another floating-point precision."""

@@ -56,21 +56,17 @@ class ConicSolver(TypedSolver[ConicProgram]):
     def solve_program(self, program: ConicProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
         screened = _screen(program)
-        bad = [i for i, status in enumerate(screened) if status is not None]
-        parts, contexts = [], []
-        if bad:
-            parts.append(Solution.unsolved(program, [s for s in screened if s is not None]))
-            contexts.append(bad)
+        solution = Solution.unsolved(program, screened)
         # A scenario of weight zero is not there. Contexts that have the same ones are a batch.
         present = program.plain.weights.detach() > 0
         good = torch.tensor([status is None for status in screened], device=present.device)
         for mask in present[good].unique(dim=0):
             chosen = (good & (present == mask).all(1)).nonzero().squeeze(1)
             kept = mask.nonzero().squeeze(1)
-            solution = self._solve_batch(program.take(chosen).take_scenarios(kept))
-            parts.append(_with_all_scenarios(solution, kept, len(mask)))
-            contexts.append(chosen.tolist())
-        return Solution.merged(parts, contexts)
+            part = self._solve_batch(program.take(chosen).take_scenarios(kept))
+            part = _with_all_scenarios(part, kept, len(mask))
+            solution = solution.with_contexts(chosen.tolist(), part)
+        return solution
 
     def _solve_batch(self, program: ConicProgram) -> Solution:
         form = ConicForm.from_program(program)

@@ -44,7 +44,8 @@ def solve_equilibrated(
         return changed
     rest = sorted(set(range(program.n_contexts)) - set(contexts.tolist()))
     unchanged = solve(program.take(torch.tensor(rest, device=program.weights.device)))
-    return Solution.merged([unchanged, changed], [rest, contexts.tolist()])
+    unsolved = Solution.unsolved(program, [None] * program.n_contexts)
+    return unsolved.with_contexts(rest, unchanged).with_contexts(contexts.tolist(), changed)
 
 
 def _in_units(

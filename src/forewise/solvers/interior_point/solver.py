@@ -73,15 +73,16 @@ class InteriorPointSolver(ProgramSolver):
 
     def _solve(self, program: ScenarioProgram) -> Solution:
         screened = screen(program)
-        bad = [i for i, status in enumerate(screened) if status is not None]
-        if bad:
-            good = [i for i, status in enumerate(screened) if status is None]
-            parts = [Solution.unsolved(program, [s for s in screened if s is not None])]
-            if good:
-                contexts = torch.tensor(good, device=program.weights.device)
-                parts.append(self._solve(program.take(contexts)))
-            return Solution.merged(parts, [bad, good][: len(parts)])
-        path, residuals = self._follow(program, self._gradient_targets(program))
+        good = [i for i, status in enumerate(screened) if status is None]
+        if len(good) < len(screened):
+            unsolved = Solution.unsolved(program, screened)
+            if not good:
+                return unsolved
+            contexts = torch.tensor(good, device=program.weights.device)
+            return unsolved.with_contexts(good, self._solve(program.take(contexts)))
+        arrays, targets = as_arrays(program), self._gradient_targets(program)
+        path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
+        residuals = polish(program, arrays, path)
         accepted = (residuals.worst <= ACCEPTED).tolist()
         failed = [i for i, ok in enumerate(accepted) if not ok]
         certificates = diagnose(program, path, failed, self._solve_one)
@@ -100,14 +101,10 @@ class InteriorPointSolver(ProgramSolver):
         targets = torch.where(curved, 0.0, self.smoothing).to(WORKING_DTYPE)
         return targets.expand(program.n_contexts).contiguous().cpu().numpy()
 
-    def _follow(self, program: ScenarioProgram, targets: np.ndarray) -> tuple[Path, Residuals]:
-        """Follow the paths, and correct and verify where they end."""
-        arrays = as_arrays(program)
-        path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
-        return path, polish(program, arrays, path)
-
     def _solve_one(self, alone: ScenarioProgram) -> ExtensivePoint:
-        path, _ = self._follow(alone, np.zeros(1))
+        arrays = as_arrays(alone)
+        path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, np.zeros(1)))
+        polish(alone, arrays, path)
         return load_point(extensive_form(alone, 0), path.solutions.points)
 
 

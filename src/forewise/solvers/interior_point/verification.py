@@ -107,6 +107,16 @@ def residuals_of_points(p: ProgramArrays, points: Points, device: torch.device) 
     return Residuals(*(torch.from_numpy(part).to(device) for part in (primal, dual, gap)))
 
 
+def residuals_of_one(
+    alone: ScenarioProgram, form: ExtensiveForm, point: ExtensivePoint
+) -> Residuals:
+    """`residuals` of a point of the extensive form of a single context."""
+    arrays = as_arrays(alone)
+    points = no_points(arrays, 1)
+    unload_point(form, point, points, 0)
+    return residuals_of_points(arrays, points, alone.weights.device)
+
+
 def _natural_sizes(p: ProgramArrays, length: Array) -> tuple[Array, Array]:
     """How long a solution and how steep a cost is to be expected from the data, both positive.
 
@@ -146,10 +156,7 @@ def polish(program: ScenarioProgram, arrays: ProgramArrays, path: Path) -> Resid
         if point is None:
             continue
         point = point._replace(multipliers=np.maximum(point.multipliers, _SMALLEST_MULTIPLIER))
-        alone = as_arrays(program.take(torch.tensor([i])))
-        points = no_points(alone, 1)
-        unload_point(form, point, points, 0)
-        better = residuals_of_points(alone, points, device)
+        better = residuals_of_one(program.take(torch.tensor([i])), form, point)
         if not float(better.worst) <= ACCEPTED:
             continue
         for name in ("primal", "dual", "gap"):
