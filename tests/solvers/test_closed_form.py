@@ -7,7 +7,7 @@ import torch
 
 import forewise as fw
 from forewise.solvers import closed_form
-from forewise.solvers.interior_point.verification import residuals
+from tests.solvers.programs import residuals
 
 
 def draw(seed, *shape):

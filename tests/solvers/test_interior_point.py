@@ -9,8 +9,7 @@ import torch
 import forewise as fw
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.structure import structure
-from forewise.solvers.interior_point.verification import residuals
-from tests.solvers.programs import Shape, planted_program, random_shape
+from tests.solvers.programs import Shape, planted_program, random_shape, residuals
 
 BATCH = 10
 CUT_SHORT = Shape(B=8, M=5, n=4, k=3, g=4, e=0, t=3, r=4, s=0)

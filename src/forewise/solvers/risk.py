@@ -115,10 +115,8 @@ class RiskSolver(Solver):
         )
         optimal = torch.tensor([s is Status.OPTIMAL for s in status], device=better.z.device)
         decision = _valued(last.decision, torch.cat([better.z, threshold[:, None]], -1))
-        rows, row = (
-            last.duals.scenario_inequality[..., : program.r.shape[-1] + 1],
-            program.T.shape[-2],
-        )
+        row = program.T.shape[-2]  # that of the tail, which is no row of the program
+        rows = last.duals.scenario_inequality[..., : program.r.shape[-1] + 1]
         own = torch.cat([rows[..., :row], rows[..., row + 1 :]], -1)
         return replace(
             last,

@@ -1,7 +1,7 @@
 """What is solved, what is accepted, and what is corrected.
 
-`screen` finds contexts that need no solving. `residuals` recomputes the optimality conditions from
-the raw data: a context is optimal only where they hold, whoever found it. `polish` corrects the
+`screen` finds contexts that need no solving. `Residuals` are the optimality conditions, recomputed
+from the raw data: a context is optimal only where they hold. `polish` corrects the
 contexts (one in some thousands) whose path lost its last digits to rounding: the rows that look
 active become equations, and the smallest correction that solves the linear system is kept where the
 residuals accept it.
@@ -29,7 +29,7 @@ from forewise.solvers.interior_point.kernels.batch import PathEnds, no_points
 from forewise.solvers.interior_point.kernels.evidence import weigh
 from forewise.solvers.interior_point.kernels.path import STALLED
 from forewise.solvers.interior_point.kernels.points import Points
-from forewise.solvers.solution import Solution, Status
+from forewise.solvers.solution import Status
 
 Array = np.ndarray
 
@@ -82,19 +82,8 @@ class Residuals:
         return torch.where(worst.isnan(), torch.inf, worst)
 
 
-def residuals(program: ScenarioProgram, solution: Solution) -> Residuals:
-    """Recompute the optimality conditions of a solution."""
-    duals = solution.duals
-    points = (
-        *(solution.decision, solution.recourse, duals.inequality, duals.scenario_inequality),
-        *(duals.equality, duals.scenario_equality),
-    )
-    arrays = Points(*(np.ascontiguousarray(part.detach().cpu().numpy()) for part in points))
-    return residuals_of_points(as_arrays(program), arrays, solution.decision.device)
-
-
 def residuals_of_points(p: ProgramArrays, points: Points, device: torch.device) -> Residuals:
-    """`residuals` of points that are arrays, as solving leaves them."""
+    """Recompute the optimality conditions of points of all contexts."""
     found = weigh(p, points)
     # Numbers near the largest that float64 holds end as infinity or NaN, which nothing accepts.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -110,7 +99,7 @@ def residuals_of_points(p: ProgramArrays, points: Points, device: torch.device) 
 def residuals_of_one(
     alone: ScenarioProgram, form: ExtensiveForm, point: ExtensivePoint
 ) -> Residuals:
-    """`residuals` of a point of the extensive form of a single context."""
+    """Recompute those of a point of the extensive form of a single context."""
     arrays = as_arrays(alone)
     points = no_points(arrays, 1)
     unload_point(form, point, points, 0)
