@@ -152,7 +152,7 @@ def test_quadratic_programs_in_every_input(recourse, capsys):
     rng = np.random.default_rng(10)
     solver = fw.InteriorPointSolver(tolerance=1e-11)  # differences see the last digits
     worst = 0.0
-    for _ in range(200):
+    for _ in range(100):
         program = well_posed(rng, linear=False, recourse=recourse)
         sizes = (program.n_decisions, program.n_recourse, program.h.shape[-1], program.r.shape[-1])
         a, b, c, d = (torch.tensor(rng.normal(size=size)) for size in sizes)
