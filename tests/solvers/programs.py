@@ -7,9 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from forewise import ScenarioProgram
+from forewise import ScenarioProgram, Solution
+from forewise.solvers.interior_point.kernels.arrays import as_arrays
+from forewise.solvers.interior_point.kernels.points import Points
+from forewise.solvers.interior_point.verification import Residuals, residuals_of_points
 
-_RECOURSE = "DdTWrFVs"
+
+def residuals(program: ScenarioProgram, solution: Solution) -> Residuals:
+    """The optimality conditions of a solution, recomputed from the raw data."""
+    duals = solution.duals
+    points = (
+        *(solution.decision, solution.recourse, duals.inequality, duals.scenario_inequality),
+        *(duals.equality, duals.scenario_equality),
+    )
+    arrays = Points(*(np.ascontiguousarray(part.detach().numpy()) for part in points))
+    return residuals_of_points(as_arrays(program), arrays, solution.decision.device)
 
 
 @dataclass(frozen=True)

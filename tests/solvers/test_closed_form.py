@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.solvers import newsvendor_evidence
-from forewise.solvers.interior_point.optimality import residuals
+from forewise.solvers import closed_form
+from tests.solvers.programs import residuals
 
 
 def draw(seed, *shape):
@@ -31,7 +31,7 @@ def test_dual_search_solves_the_program(budget, weighted):
     weights = draw(9, 8, 15).abs() if weighted else None
     scenarios = fw.Scenarios(5 + 3 * draw(8, 8, 15, 4), weights)
     exact = fw.solve(problem, scenarios, fw.solvers.DualSearchSolver())
-    found = residuals(problem.program(scenarios), exact.decision, exact.recourse, exact.duals)
+    found = residuals(problem.program(scenarios), exact)
     assert float(found.worst.max()) <= 1e-12
     reference = fw.solve(problem, scenarios, fw.ReferenceSolver())
     assert torch.allclose(exact.objective, reference.objective, rtol=1e-8)
@@ -45,7 +45,7 @@ def test_quantile_solves_the_program(level, weighted):
     weights = draw(3, 6, 11).abs() if weighted else None
     scenarios = fw.Scenarios(1 + 2 * draw(4, 6, 11, 2), weights)
     exact = fw.solve(problem, scenarios)
-    found = residuals(problem.program(scenarios), exact.decision, exact.recourse, exact.duals)
+    found = residuals(problem.program(scenarios), exact)
     assert float(found.worst.max()) <= 1e-12
     reference = fw.solve(problem, scenarios, fw.ReferenceSolver())
     assert torch.allclose(exact.objective, reference.objective, atol=1e-8)
@@ -107,13 +107,6 @@ def test_refusals_name_the_reason(solver, problem, reason):
         fw.solve(problem, fw.Scenarios(torch.ones(1, 1, 2)), solver)
 
 
-def test_the_automatic_choice():
-    choose = fw.AutoSolver().choice
-    assert isinstance(choose(fw.Newsvendor(1.0, 2.0)), fw.solvers.WeightedQuantileSolver)
-    assert isinstance(choose(quadratic()), fw.solvers.DualSearchSolver)
-    assert isinstance(choose(fw.Portfolio([0.1, 0.2], 0.1)), fw.InteriorPointSolver)
-
-
 @pytest.mark.parametrize("problem", [fw.Newsvendor(1.0, 3.0), quadratic(20.0)])
 def test_a_context_with_nan_does_not_touch_the_others(problem):
     values = 5 + draw(2, 4, 6, 4)
@@ -142,7 +135,7 @@ def test_a_context_with_nan_does_not_touch_the_others(problem):
 )
 def test_what_is_not_accurate_is_nan_without_a_gradient(problem, solver, monkeypatch):
     """Never seen in earnest: here nothing counts as accurate."""
-    monkeypatch.setattr(newsvendor_evidence, "ACCEPTED", -1.0)
+    monkeypatch.setattr(closed_form, "ACCEPTED", -1.0)
     values = (5 + draw(2, 4, 6, 4)).requires_grad_()
     solution = fw.solve(problem, fw.Scenarios(values), solver, on_failure="return")
     assert set(solution.status) == {fw.Status.INACCURATE}

@@ -13,7 +13,7 @@ import forewise as fw
 from forewise.problems.programs import BLOCKS
 from forewise.solvers.extensive import extensive_form
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
-from forewise.solvers.interior_point.kernels.batch import follow_paths
+from forewise.solvers.interior_point.kernels.batch import PathEnds, follow_paths
 from forewise.solvers.interior_point.kernels.loading import load
 from forewise.solvers.interior_point.kernels.workspace import make_work
 from tests.solvers.programs import Planted, Shape, planted_program
@@ -110,6 +110,11 @@ def _regular(program: fw.ScenarioProgram, solution: fw.Solution) -> bool:
     return rows.shape[0] <= n + M * k and float(torch.linalg.svdvals(rows).min()) > 0.3
 
 
+def centres(program: fw.ScenarioProgram, gap: float) -> PathEnds:
+    """The points of the central path at a relative gap, which no solver returns."""
+    return follow_paths(as_arrays(program), 1e-9, 100, np.full(program.n_contexts, gap))[1]
+
+
 def finite_difference(program, name, value) -> torch.Tensor:
     """Central differences of `value(program)` in every entry of one block, all in one batch."""
     block = getattr(program, name)
@@ -147,7 +152,7 @@ def test_quadratic_programs_in_every_input(recourse, capsys):
     rng = np.random.default_rng(10)
     solver = fw.InteriorPointSolver(tolerance=1e-11)  # differences see the last digits
     worst = 0.0
-    for _ in range(200):
+    for _ in range(100):
         program = well_posed(rng, linear=False, recourse=recourse)
         sizes = (program.n_decisions, program.n_recourse, program.h.shape[-1], program.r.shape[-1])
         a, b, c, d = (torch.tensor(rng.normal(size=size)) for size in sizes)
@@ -177,9 +182,7 @@ def test_linear_programs_at_their_point_of_the_central_path(capsys):
         solver = fw.InteriorPointSolver(smoothing=smoothing)
 
         def centre(batch, smoothing=smoothing):
-            targets = np.full(batch.n_contexts, smoothing)
-            _, centres, _, _ = follow_paths(as_arrays(batch), 1e-9, 100, targets)
-            return torch.from_numpy(centres.points.z)
+            return torch.from_numpy(centres(batch, smoothing).points.z)
 
         for _ in range(50):
             program = well_posed(rng, linear=True, recourse=str(rng.choice(KINDS)))
@@ -336,8 +339,8 @@ def test_gradients_where_decisions_as_large_as_one_likes_are_optimal():
         (solution.decision / unit).square().sum().backward()
         gradients.append(leaf.grad)
         program = at_least(problem.program(fw.Scenarios(values)))
-        _, centres, _, _ = follow_paths(as_arrays(program), 1e-9, 100, np.full(3, 1e-3))
-        assert (centres.holds > 0).all()
-        assert np.abs(centres.points.z[:, :4]).max() <= 100 * unit
+        found = centres(program, 1e-3)
+        assert (found.holds > 0).all()
+        assert np.abs(found.points.z[:, :4]).max() <= 100 * unit
     assert torch.allclose(*gradients, rtol=1e-6)
     assert 0 < float(gradients[0].abs().max()) < 1e4

@@ -9,10 +9,10 @@ import torch
 import forewise as fw
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.structure import structure
-from forewise.solvers.interior_point.optimality import residuals
-from tests.solvers.programs import Shape, planted_program, random_shape
+from tests.solvers.programs import Shape, planted_program, random_shape, residuals
 
 BATCH = 10
+CUT_SHORT = Shape(B=8, M=5, n=4, k=3, g=4, e=0, t=3, r=4, s=0)
 
 
 def relative(found: torch.Tensor, true: torch.Tensor) -> float:
@@ -55,7 +55,7 @@ def count_given_up(seed, n_batches, linear, degenerate, recourse) -> int:
         found = solution.optimal
         given_up += BATCH - int(found.sum())
         assert relative(solution.objective[found], planted.objective[found]) <= 1e-7, shape
-        check = residuals(planted.program, solution.decision, solution.recourse, solution.duals)
+        check = residuals(planted.program, solution)
         assert float(check.worst[found].max()) <= 1e-8, shape
         assert not solution.certificates, shape
     return given_up
@@ -200,6 +200,32 @@ def test_an_iteration_limit_is_reported_and_never_called_optimal():
     )
     assert set(solution.status) == {fw.Status.INACCURATE}
     assert solution.decision.isnan().all()
+
+
+def test_a_path_that_ends_near_its_solution_is_polished():
+    """Five iterations leave seven digits at best; equations of the active rows give all of them."""
+    planted = planted_program(np.random.default_rng(6), CUT_SHORT)
+    solver = fw.InteriorPointSolver(max_iterations=5)
+    solution = fw.solve_program(planted.program, solver, on_failure="return")
+    optimal = solution.optimal
+    assert int(optimal.sum()) == 7  # of 8: the last one is too far from its solution
+    assert relative(solution.decision[optimal], planted.z[optimal]) <= 1e-12
+    assert relative(solution.recourse[optimal], planted.u[optimal]) <= 1e-12
+
+
+def test_a_correction_that_cannot_be_computed_leaves_the_context_inaccurate(monkeypatch):
+    """With weights forty orders of magnitude apart, numpy's decomposition may not converge."""
+    program = planted_program(np.random.default_rng(6), CUT_SHORT).program
+    solver = fw.InteriorPointSolver(max_iterations=7)
+    polished = fw.solve_program(program, solver)
+
+    def fails(*arguments, **settings):
+        raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
+
+    monkeypatch.setattr(np.linalg, "lstsq", fails)
+    found = fw.solve_program(program, solver, on_failure="return")
+    assert found.status.count(fw.Status.INACCURATE) == 2
+    assert torch.equal(found.decision[found.optimal], polished.decision[found.optimal])
 
 
 @pytest.mark.parametrize(

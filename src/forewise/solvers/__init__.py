@@ -1,12 +1,12 @@
-"""HOW a program is solved, and differentiated.
+"""HOW a program is solved, verified and differentiated.
 
-`auto` has the verbs and `base` the contract. `interior_point` is the general solver, on the
-compiled loops of `kernels`; `closed_form` has the exact special ones, `conic` and `integer` those
-of problems that are not linear or quadratic, `reference` the trusted slow one. `differentiation`
-makes solutions differentiable, `optimality` checks them against the raw data, `polishing` corrects
-those that just miss, `diagnosis` proves that there is none; what has `conic` or `cone` in its name
-does the same for cones. `risk` solves problems with a risk by programs of the mean, `ridge` a
-problem with a quadratic term.
+`auto` has the verbs and picks the solver, `base` is the contract, `solution` what is returned.
+`interior_point` solves linear and quadratic programs, on the compiled loops of `kernels`; `conic`
+solves programs with cones and `integer` those with integers. `closed_form` has the exact special
+cases, `risk` problems with a risk, `ridge` and `projection` programs with a quadratic term.
+`reference` is the trusted slow solver, on the `libraries` HiGHS and Clarabel and the `extensive`
+form. In `interior_point` and `conic`, solutions are found first, then verified against the raw
+data, then made differentiable.
 """
 
 from forewise.solvers.auto import AutoSolver, solve, solve_program

@@ -1,46 +1,42 @@
-"""The solver that picks a solver, and the two verbs users call.
-
-May import: problems, and all its siblings.
-"""
+"""The two verbs that users call, and the solver that picks a solver."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
-
+from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.problems.base import Problem
-from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
+from forewise.problems.programs import Program, ScenarioProgram
 from forewise.scenarios import Scenarios
-from forewise.solvers.base import ProgramSolver, Solver, checked, run
+from forewise.solvers.base import ProgramSolver, Solver, TypedSolver, solver_for
 from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.risk import RiskSolver
-from forewise.solvers.second_opinion import SecondOpinion
 from forewise.solvers.solution import Solution, Status
 from forewise.validation.arguments import require_instance
 
+_SHOWN = 5  # failed contexts that an error message lists
+
 
 @dataclass(frozen=True, repr=False)
-class AutoSolver(Solver):
-    """Takes the closed form where the problem has one, and the solver of its kind elsewhere.
+class AutoSolver(ProgramSolver):
+    """Takes the closed form where the problem has one, and the solver of its program elsewhere.
 
-    A context that its solver leaves `inaccurate` is solved once more: one of a closed form by the
-    general solver, and one of that (about one degenerate linear program in some thousands) by the
-    `ReferenceSolver`, whose decisions carry no gradients. Each passes the same test of residuals,
-    or is proved infeasible or unbounded, or stays inaccurate.
+    A context that stays `inaccurate` is solved again: after a closed form by the general solver,
+    after the interior point (about one degenerate linear program in some thousands) by the
+    `ReferenceSolver`, whose decisions carry no gradients.
 
     Parameters
     ----------
     general : ProgramSolver
-        What solves the linear and quadratic problems without a closed form.
+        Solves linear and quadratic programs.
     conic : ConicSolver
-        What solves problems with cones.
+        Solves programs with cones.
     integer : IntegerSolver
-        What solves problems with whole numbers.
+        Solves programs with integers.
     """
 
     general: ProgramSolver = field(default_factory=InteriorPointSolver)
@@ -53,47 +49,32 @@ class AutoSolver(Solver):
 
     def choice(self, problem: Problem) -> Solver:
         """The solver that `solve` will use for this problem."""
-        for special in (WeightedQuantileSolver(), DualSearchSolver(), RiskSolver(self._general)):
+        for special in (WeightedQuantileSolver(), DualSearchSolver(), RiskSolver(self)):
             if special.unsupported_reason(problem) is None:
                 return special
-        solvers: dict[type[Program], Solver] = {
-            ScenarioProgram: self.general,
-            ConicProgram: self.conic,
-            IntegerProgram: self.integer,
-        }
-        return solvers[problem.program_type]
-
-    @property
-    def _general(self) -> ProgramSolver:
-        """The general solver, with the reference's opinion where it has none of its own."""
-        if isinstance(self.general, InteriorPointSolver):
-            return SecondOpinion(self.general, ReferenceSolver())
-        return self.general
+        return solver_for(problem.program_type, self.general, self.conic, self.integer)
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve every context with the chosen solver."""
         choice = self.choice(problem)
-        if choice is self.general:
-            return self._general.solve(problem, scenarios)
+        if isinstance(choice, TypedSolver):
+            return self.solve_program(problem.program(scenarios))
         solution = choice.solve(problem, scenarios)
-        if not isinstance(choice, WeightedQuantileSolver | DualSearchSolver):
+        if isinstance(choice, RiskSolver):
             return solution
-        open_ones = solution.contexts_that_are(Status.INACCURATE)
-        if not open_ones:
-            return solution
-        places = torch.tensor(open_ones, device=scenarios.values.device)
-        again = self.solve_program(problem.program(scenarios).take(places))
-        return solution.with_contexts(open_ones, again)
+        return solution.resolved(
+            lambda contexts: self.solve_program(problem.program(scenarios).take(contexts))
+        )
 
     def solve_program(self, program: Program) -> Solution:
         """Solve a program by the solver of its type."""
-        match program:
-            case ConicProgram():
-                return self.conic.solve_program(program)
-            case IntegerProgram():
-                return self.integer.solve_program(program)
-            case ScenarioProgram():
-                return self._general.solve_program(program)
+        solver = solver_for(type(program), self.general, self.conic, self.integer)
+        solution = solver.solve_program(program)
+        if not (isinstance(solver, InteriorPointSolver) and isinstance(program, ScenarioProgram)):
+            return solution
+        return solution.resolved(
+            lambda contexts: ReferenceSolver().solve_program(program.take(contexts))
+        )
 
 
 def solve(
@@ -114,23 +95,54 @@ def solve(
     on_failure : {"raise", "return"}
         What to do if a context has no optimal decision: raise a `SolveError`, or return the
         solution with that context's status and NaN in its place.
-
-    Returns
-    -------
-    Solution
     """
-    return run(AutoSolver() if solver is None else solver, problem, scenarios, on_failure)
+    solver = AutoSolver() if solver is None else solver
+    _check_on_failure(on_failure)
+    require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
+    require_instance("solver", solver, Solver, "AutoSolver()")
+    if not isinstance(scenarios, Scenarios):
+        raise InvalidInputError(
+            f"scenarios must be a forewise.Scenarios, but is a {type(scenarios).__name__}: "
+            "wrap the array as Scenarios(values)"
+        )
+    unsupported_reason = solver.unsupported_reason(problem)
+    if unsupported_reason is not None:
+        raise UnsupportedProblemError(
+            f"{type(solver).__name__} cannot solve this: {unsupported_reason}"
+        )
+    n_decisions = problem.n_decisions(scenarios.n_outcomes)
+    solution = solver.solve(problem, scenarios).of_decisions(n_decisions)
+    return _checked(solution, on_failure).to(scenarios.values.dtype)
 
 
 def solve_program(
     program: ScenarioProgram, solver: ProgramSolver | None = None, on_failure: str = "raise"
 ) -> Solution:
-    """Solve a scenario program as it stands, without a problem around it.
-
-    By default the interior point does, and the reference has the last word where it has none.
-    """
-    if solver is None:
-        solver = SecondOpinion(InteriorPointSolver(), ReferenceSolver())
+    """Solve a scenario program as it stands, without a problem around it; see `solve`."""
+    solver = AutoSolver() if solver is None else solver
+    _check_on_failure(on_failure)
     require_instance("program", program, ScenarioProgram, "problem.program(scenarios)")
     require_instance("solver", solver, ProgramSolver, "InteriorPointSolver()")
-    return checked(solver.solve_program(program), on_failure)
+    return _checked(solver.solve_program(program), on_failure)
+
+
+def _check_on_failure(on_failure: str) -> None:
+    if on_failure not in ("raise", "return"):
+        raise InvalidInputError(f'on_failure must be "raise" or "return", but is {on_failure!r}')
+
+
+def _checked(solution: Solution, on_failure: str) -> Solution:
+    """Raise if a context failed and `on_failure` says so."""
+    failed = [i for i, status in enumerate(solution.status) if status is not Status.OPTIMAL]
+    if not failed or on_failure == "return":
+        return solution
+    listed = "; ".join(
+        f"context {i} is {solution.status[i]} ({solution.status[i].advice})"
+        for i in failed[:_SHOWN]
+    )
+    more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+    raise SolveError(
+        f"{len(failed)} of {len(solution.status)} contexts have no optimal decision: {listed}"
+        f'{more}. Use on_failure="return" to get the others, and their statuses.',
+        solution,
+    )

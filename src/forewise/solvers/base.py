@@ -1,25 +1,23 @@
-"""The contract of a solver, and the one verb: `solve`.
+"""The contract of a solver.
 
-May import: problems, `solution`. To add a solver: a frozen dataclass with the two methods
-below (`ProgramSolver` gives them for a solver of scenario programs); export it; add it to the
-list in the tests.
+To add a solver: a frozen dataclass (``repr=False``) that derives from `ProgramSolver`, or from
+`Solver` where it solves a problem without its program; export it; add it to the list in the tests.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from forewise.display import described
-from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.problems.base import Problem
-from forewise.problems.programs import ScenarioProgram
+from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
 from forewise.scenarios import Scenarios
-from forewise.solvers.solution import Solution, Status
-from forewise.validation.arguments import require_instance
+from forewise.solvers.solution import Solution
 
-_SHOWN = 5  # failed contexts that an error message lists
+P = TypeVar("P", ScenarioProgram, ConicProgram, IntegerProgram)
 
 
 class Solver(ABC):
@@ -37,70 +35,44 @@ class Solver(ABC):
         return described(self)
 
 
-class ProgramSolver(Solver):
-    """A solver of scenario programs, and so of every linear or quadratic problem."""
+class TypedSolver(Solver, Generic[P]):
+    """A solver of one type of programs, and so of every problem that becomes one."""
+
+    program_type: type[P]
+
+    @abstractmethod
+    def solve_program(self, program: P) -> Solution:
+        """Solve every context of a program; failures are statuses, not exceptions."""
 
     def unsupported_reason(self, problem: Problem) -> str | None:
-        """What is no linear or quadratic program is refused."""
-        if problem.program_type is ScenarioProgram:
+        """Problems that become another type of program are refused."""
+        if problem.program_type is self.program_type:
             return None
         return (
-            f"it becomes {problem.program_type.title}, and this solver takes linear and quadratic "
-            "ones: use AutoSolver()"
+            f"it becomes {problem.program_type.title}, and this solver takes "
+            f"{self.program_type.title}: use AutoSolver()"
         )
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's program."""
+        return self.solve_program(self.program(problem, scenarios))
+
+    def program(self, problem: Problem, scenarios: Scenarios) -> P:
+        """The program of a problem that this solver supports."""
         program = problem.program(scenarios)
-        assert isinstance(program, ScenarioProgram)  # by `unsupported_reason`
-        return self.solve_program(program)
-
-    @abstractmethod
-    def solve_program(self, program: ScenarioProgram) -> Solution:
-        """Solve every context of a program; failures are statuses, not exceptions."""
+        assert isinstance(program, self.program_type)
+        return program
 
 
-def run(solver: Solver, problem: Problem, scenarios: Scenarios, on_failure: str) -> Solution:
-    """Solve a problem with a solver that was chosen, in the scenarios' precision."""
-    _require_known(on_failure)
-    require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
-    require_instance("solver", solver, Solver, "AutoSolver()")
-    if not isinstance(scenarios, Scenarios):
-        raise InvalidInputError(
-            f"scenarios must be a forewise.Scenarios, but is a {type(scenarios).__name__}: "
-            "wrap the array as Scenarios(values)"
-        )
-    unsupported_reason = solver.unsupported_reason(problem)
-    if unsupported_reason is not None:
-        raise UnsupportedProblemError(
-            f"{type(solver).__name__} cannot solve this: {unsupported_reason}"
-        )
-    n_decisions = problem.n_decisions(scenarios.n_outcomes)
-    solution = solver.solve(problem, scenarios).of_decisions(n_decisions)
-    return checked(solution, on_failure).to(scenarios.values.dtype)
+class ProgramSolver(TypedSolver[ScenarioProgram]):
+    """A solver of scenario programs, and so of every linear or quadratic problem."""
+
+    program_type = ScenarioProgram
 
 
-def checked(solution: Solution, on_failure: str) -> Solution:
-    """Raise if a context failed and `on_failure` says so."""
-    _require_known(on_failure)
-    failed = [i for i, status in enumerate(solution.status) if status is not Status.OPTIMAL]
-    if failed and on_failure == "raise":
-        listed = "; ".join(
-            f"context {i} is {solution.status[i]} ({solution.status[i].advice})"
-            for i in failed[:_SHOWN]
-        )
-        more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
-        raise SolveError(
-            f"{len(failed)} of {len(solution.status)} contexts have no optimal decision: {listed}"
-            f'{more}. Use on_failure="return" to get the others, and their statuses.',
-            solution,
-        )
-    return solution
-
-
-def _require_known(on_failure: str) -> None:
-    if on_failure not in ("raise", "return"):
-        raise InvalidInputError(f'on_failure must be "raise" or "return", but is {on_failure!r}')
+def solver_for(program_type: type[Program], *solvers: TypedSolver[Any]) -> TypedSolver[Any]:
+    """The one of some solvers that takes a type of programs."""
+    return next(solver for solver in solvers if solver.program_type is program_type)
 
 
 def valid_contexts(program: ScenarioProgram) -> torch.Tensor:

@@ -1,36 +1,73 @@
 """Exact solutions of the newsvendors, by sorting instead of iterating.
 
 `WeightedQuantileSolver` solves the classical newsvendor, `DualSearchSolver` the quadratic one whose
-items touch each other through the budget alone. Both are plain torch, and differentiated as they
-stand: which scenarios lie below the decision is found without gradients, and the decision is
-then a formula in those scenarios.
+items are linked by the budget alone. Both are plain torch, and differentiated as they stand: which
+scenarios lie below the decision is found without gradients, and the decision is then a formula in
+those scenarios.
 
-May import: problems, and its siblings `base`, `newsvendor_evidence`, `solution`.
+Recourse and multipliers (in the order of `problems.newsvendor.shortage_and_excess`) follow from the
+order, and residuals are recomputed from the demands and costs, with the recourse eliminated.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.functional import pad
 
 from forewise.problems.base import Problem
 from forewise.problems.newsvendor import Newsvendor
 from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import Solver
-from forewise.solvers.newsvendor_evidence import ItemCosts, newsvendor_solution
-from forewise.solvers.solution import Solution
+from forewise.solvers.interior_point.verification import ACCEPTED, Residuals
+from forewise.solvers.solution import Duals, Solution, Status, only
 from forewise.validation.arguments import WORKING_DTYPE
 
-# A quantile is the smallest value whose cumulated weight reaches the level, up to rounding.
-_ROUNDING = 1e-12
-# Multipliers tried at once, and how often: enough to tell any two doubles apart.
-_TRIED = 33
-_MAX_ROUNDS = 12
-# Share of a binding budget that may be left, or overdrawn, by rounding.
-_UNUSED = 1e-10
+_ROUNDING = 1e-12  # of the cumulated weight that must reach a quantile's level
+_TRIED, _MAX_ROUNDS = 33, 12  # multipliers at once, and how often: enough to tell doubles apart
+_UNUSED = 1e-10  # share of a binding budget that rounding may leave, or overdraw
+
+
+class Amounts(NamedTuple):
+    """Weights, and weighted demand, of the scenarios on one side of an order."""
+
+    share: torch.Tensor
+    value: torch.Tensor
+
+
+class ItemCosts(NamedTuple):
+    """Costs of independent items, each ``(n_items,)``; no factor ½."""
+
+    quadratic: torch.Tensor
+    linear: torch.Tensor
+    shortage_quadratic: torch.Tensor
+    shortage: torch.Tensor
+    excess_quadratic: torch.Tensor
+    excess: torch.Tensor
+
+    @classmethod
+    def from_problem(cls, problem: QuadraticNewsvendor, device: torch.device) -> ItemCosts:
+        """The costs of a separable quadratic newsvendor."""
+        return cls(*(getattr(problem, name).to(device) for name in cls._fields))
+
+    def marginal(self, below: Amounts, above: Amounts) -> tuple[torch.Tensor, torch.Tensor]:
+        """Slope and offset of the marginal cost of an order between two scenarios."""
+        q, c, q_s, c_s, q_e, c_e = self
+        slope = 2 * (q + q_e * below.share + q_s * above.share)
+        fixed = c + c_e * below.share - c_s * above.share
+        return slope, fixed - 2 * (q_e * below.value + q_s * above.value)
+
+
+class Budget(NamedTuple):
+    """price'z ≤ amount, and its multiplier."""
+
+    price: torch.Tensor  # (n_items,)
+    amount: torch.Tensor
+    multiplier: torch.Tensor  # (B, 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,40 +84,30 @@ class WeightedQuantileSolver(Solver):
         """Solve every context."""
         assert isinstance(problem, Newsvendor)
         problem._check_width("scenarios", scenarios.n_outcomes)
-        demand, weights = _working(scenarios)
-        n, device = scenarios.n_outcomes, demand.device
-        level = problem.level.to(device).expand(n)
-        with torch.no_grad():
-            rank = _quantile_rank(demand, weights, level, scenarios.equally_weighted)
-        decision = demand.gather(1, rank.unsqueeze(1)).squeeze(1).clamp_min(0)
-        nothing = demand.new_zeros(n)
-        costs = ItemCosts(
-            nothing,
-            nothing,
-            nothing,
-            problem.shortage.to(device).expand(n),
-            nothing,
-            problem.excess.to(device).expand(n),
+        demand, n = scenarios.values.to(WORKING_DTYPE), scenarios.n_outcomes
+        level, shortage, excess = (
+            value.to(demand.device).expand(n)
+            for value in (problem.level, problem.shortage, problem.excess)
         )
-        return newsvendor_solution(costs, demand, weights, decision)
+        with torch.no_grad():
+            rank = _quantile_rank(demand, level, scenarios)
+        decision = demand.gather(1, rank.unsqueeze(1)).squeeze(1).clamp_min(0)
+        zero = demand.new_zeros(n)
+        costs = ItemCosts(zero, zero, zero, shortage, zero, excess)
+        return _solution(costs, demand, scenarios.weights, decision)
 
 
-def _working(scenarios: Scenarios) -> tuple[torch.Tensor, torch.Tensor]:
-    return scenarios.values.to(WORKING_DTYPE), scenarios.weights
-
-
-def _quantile_rank(
-    demand: torch.Tensor, weights: torch.Tensor, level: torch.Tensor, equally_weighted: bool
-) -> torch.Tensor:
+def _quantile_rank(demand: torch.Tensor, level: torch.Tensor, scenarios: Scenarios) -> torch.Tensor:
     """Index of the scenario that is the quantile of each context and item, ``(B, n)``."""
     order = demand.argsort(dim=1)
-    if equally_weighted:
-        M = demand.shape[1]
+    M = demand.shape[1]
+    if scenarios.equally_weighted:
         position = (level * M - _ROUNDING * M).ceil().clamp(1, M).long() - 1
         position = position.expand(demand.shape[0], -1)
     else:
-        cumulated = weights.unsqueeze(-1).expand_as(demand).gather(1, order).cumsum(1)
-        position = (cumulated < level - _ROUNDING).sum(1).clamp_max(demand.shape[1] - 1)
+        weights = scenarios.weights.unsqueeze(-1).expand_as(demand)
+        cumulated = weights.gather(1, order).cumsum(1)
+        position = (cumulated < level - _ROUNDING).sum(1).clamp_max(M - 1)
     return order.gather(1, position.unsqueeze(1)).squeeze(1)
 
 
@@ -91,9 +118,7 @@ class DualSearchSolver(Solver):
     Given the multiplier, an item's best order is where its piecewise linear marginal cost
     crosses zero: one look-up among its sorted scenarios. The spending falls with the
     multiplier, piecewise linearly: many multipliers are tried at once, until the two that
-    enclose the budget lie on one piece.
-    Prefer it wherever it applies; it is exact and linear in the number of scenarios but for
-    their sorting.
+    enclose the budget lie on one piece. It is exact, and as fast as sorting.
     """
 
     def unsupported_reason(self, problem: Problem) -> str | None:
@@ -116,30 +141,26 @@ class DualSearchSolver(Solver):
         """Solve every context."""
         assert isinstance(problem, QuadraticNewsvendor)
         problem._check_width("scenarios", scenarios.n_outcomes)
-        demand, weights = _working(scenarios)
-        costs = ItemCosts.of(problem, demand.device)
-        price, budget = problem.price, problem.budget
-        with torch.no_grad():
-            curves = _MarginalCosts.of(costs, demand, scenarios)
-            multiplier = demand.new_zeros(demand.shape[0], 1)
-            if price is not None and budget is not None:
-                price = price.to(demand.device)
-                multiplier = _search(curves, price, budget.to(demand.device))
-                level = -(multiplier * price).unsqueeze(-1)
-            else:
-                level = torch.zeros_like(curves.demand[..., :1])
-            found = curves.order_at(level)
-        decision, multiplier = _differentiable(
-            costs, demand, weights, found, multiplier, price, budget
-        )
+        demand, weights = scenarios.values.to(WORKING_DTYPE), scenarios.weights
+        costs = ItemCosts.from_problem(problem, demand.device)
+        price, budget, limit = problem.price, problem.budget, None
         if price is not None and budget is not None:
-            last = curves.offset[..., 0] / torch.where(price > 0, price, torch.nan)
-            decision = _using_up(budget.to(demand.device), price, multiplier, decision, last)
-        return newsvendor_solution(costs, demand, weights, decision, price, budget, multiplier)
+            price, budget = price.to(demand.device), budget.to(demand.device)
+        with torch.no_grad():
+            curves = _MarginalCosts.from_scenarios(costs, demand, scenarios)
+            level = torch.zeros_like(curves.demand[..., :1])
+            if price is not None and budget is not None:
+                limit = Budget(price, budget, _search(curves, price, budget))
+                level = -(limit.multiplier * price).unsqueeze(-1)
+            found = curves.order_at(level)
+        decision, limit = _differentiable(costs, demand, weights, found, limit)
+        if limit is not None:
+            last = curves.offset[..., 0] / torch.where(limit.price > 0, limit.price, torch.nan)
+            decision = _using_up(limit, decision, last)
+        return _solution(costs, demand, weights, decision, limit)
 
 
-@dataclass(frozen=True, eq=False)
-class _Order:
+class _Order(NamedTuple):
     """Orders, and what holds them where they are; all ``(B, n, levels)``."""
 
     amount: torch.Tensor
@@ -147,8 +168,7 @@ class _Order:
     place: torch.Tensor  # which piece of the marginal cost they are on
 
 
-@dataclass(frozen=True, eq=False)
-class _MarginalCosts:
+class _MarginalCosts(NamedTuple):
     """Each item's marginal cost as a function of the order, over sorted scenarios.
 
     With k scenarios below the order it is ``slope[k] z + offset[k]``, and it jumps up at every
@@ -161,15 +181,16 @@ class _MarginalCosts:
     knots: torch.Tensor  # marginal cost just below and above every scenario (B, n, 2M)
 
     @classmethod
-    def of(cls, costs: ItemCosts, demand: torch.Tensor, scenarios: Scenarios) -> _MarginalCosts:
+    def from_scenarios(
+        cls, costs: ItemCosts, demand: torch.Tensor, scenarios: Scenarios
+    ) -> _MarginalCosts:
         """Sort the scenarios and sum up their costs."""
         ordered, weights = _sort(demand, scenarios)
-        below = torch.nn.functional.pad(weights.cumsum(-1), (1, 0))
-        value_below = torch.nn.functional.pad((weights * ordered).cumsum(-1), (1, 0))
-        above, value_above = below[..., -1:] - below, value_below[..., -1:] - value_below
-        q, c, q_s, c_s, q_e, c_e = (term.unsqueeze(-1) for term in costs)
-        slope = 2 * (q + q_e * below + q_s * above)
-        offset = c + c_e * below - c_s * above - 2 * (q_e * value_below + q_s * value_above)
+        below = Amounts(
+            pad(weights.cumsum(-1), (1, 0)), pad((weights * ordered).cumsum(-1), (1, 0))
+        )
+        above = Amounts(*(part[..., -1:] - part for part in below))
+        slope, offset = ItemCosts(*(term.unsqueeze(-1) for term in costs)).marginal(below, above)
         before = slope[..., :-1] * ordered + offset[..., :-1]
         after = slope[..., 1:] * ordered + offset[..., 1:]
         knots = torch.stack([before, after], dim=-1).flatten(-2)
@@ -244,19 +265,14 @@ def _search(curves: _MarginalCosts, price: torch.Tensor, budget: torch.Tensor) -
     return multiplier
 
 
-def _using_up(
-    budget: torch.Tensor,
-    price: torch.Tensor,
-    multiplier: torch.Tensor,
-    decision: torch.Tensor,
-    last: torch.Tensor,
-) -> torch.Tensor:
+def _using_up(limit: Budget, decision: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
     """Orders that use up a budget that binds, where the multiplier has too few digits for it.
 
     Beside demands that are very much larger, the whole budget is rounding in the multiplier. What
     is left goes to the item that pays the highest price for it (the least of `last`, its marginal
     cost at 0 per price); what is too much is taken from all in proportion.
     """
+    price, budget, multiplier = limit
     with torch.no_grad():
         spent = (price * decision).sum(-1)
         left = budget - spent
@@ -278,10 +294,8 @@ def _differentiable(
     demand: torch.Tensor,
     weights: torch.Tensor,
     found: _Order,
-    multiplier: torch.Tensor,
-    price: torch.Tensor | None,
-    budget: torch.Tensor | None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    limit: Budget | None,
+) -> tuple[torch.Tensor, Budget | None]:
     """The order that was found, as a formula in the scenarios, weights and costs.
 
     A free order is where its marginal cost meets the multiplier, an order on a scenario is that
@@ -291,25 +305,131 @@ def _differentiable(
     amount = order.unsqueeze(1)
     # An order that falls on a scenario by chance is held by it as well.
     is_free = found.free.squeeze(-1) & (demand != amount).all(1)
-    below, above = (demand < amount).to(demand.dtype), (demand > amount).to(demand.dtype)
     weight = weights.unsqueeze(-1)
-    share_below, share_above = (weight * below).sum(1), (weight * above).sum(1)
+    sides = [side.to(demand.dtype) for side in (demand < amount, demand > amount)]
+    shares = [(weight * side).sum(1) for side in sides]
     weighted = weight * demand
-    value_below, value_above = (weighted * below).sum(1), (weighted * above).sum(1)
-    q, c, q_s, c_s, q_e, c_e = costs
-    slope = 2 * (q + q_e * share_below + q_s * share_above)
-    offset = c + c_e * share_below - c_s * share_above - 2 * (q_e * value_below + q_s * value_above)
+    values = [(weighted * side).sum(1) for side in sides]
+    below, above = (Amounts(*pair) for pair in zip(shares, values, strict=True))
+    slope, offset = costs.marginal(below, above)
     nearest = (demand.detach() - amount).abs().argmin(1, keepdim=True)
     on_scenario = demand.gather(1, nearest).squeeze(1)
     held = torch.where(order > 0, on_scenario, 0.0)
-    if price is None or budget is None:
-        return torch.where(is_free, -offset / slope, held), multiplier
+    if limit is None:
+        return torch.where(is_free, -offset / slope, held), None
+    price, budget, multiplier = limit
     free = is_free.to(demand.dtype)
     spent = (price * torch.where(is_free, -offset / slope, held)).sum(-1, keepdim=True)
     fall = (free * price.square() / slope).sum(-1, keepdim=True)
     # With no free item the multiplier moves nothing; keep the one that was found.
     moves = (multiplier > 0) & (fall > 0)
-    multiplier = torch.where(
-        moves, (spent - budget.to(spent.device)) / torch.where(moves, fall, 1.0), multiplier
+    multiplier = torch.where(moves, (spent - budget) / torch.where(moves, fall, 1.0), multiplier)
+    order = torch.where(is_free, -(offset + multiplier * price) / slope, held)
+    return order, Budget(price, budget, multiplier)
+
+
+def _solution(
+    costs: ItemCosts,
+    demand: torch.Tensor,
+    weights: torch.Tensor,
+    decision: torch.Tensor,
+    limit: Budget | None = None,
+) -> Solution:
+    """Make a `Solution` of an order ``(B, n)`` and, if there is a budget, its multiplier."""
+    q, c, q_s, c_s, q_e, c_e = costs
+    valid = demand.detach().isfinite().flatten(1).all(1)
+    if not bool(valid.all()):
+        # No gradient may flow where the data are bad, and NaN times zero is NaN.
+        demand = torch.where(valid[:, None, None], demand, 0.0)
+        decision = torch.where(valid[:, None], decision, 0.0)
+        if limit is not None:
+            limit = limit._replace(multiplier=torch.where(valid[:, None], limit.multiplier, 0.0))
+    weight = weights.unsqueeze(-1)
+    difference = demand - decision.unsqueeze(1)
+    short, over = difference.clamp_min(0), (-difference).clamp_min(0)
+    shadow = 0.0 if limit is None else limit.multiplier * limit.price
+    own = 2 * q * decision + c + shadow
+
+    # Marginal costs: those of scenarios off the order, then the share that scenarios on it bear.
+    off_short, off_over = (difference > 0).to(demand.dtype), (difference < 0).to(demand.dtype)
+    on = weight * (1 - off_short - off_over)
+    short_dual = weight * off_short * (2 * q_s * short + c_s)
+    over_dual = weight * off_over * (2 * q_e * over + c_e)
+    slope = own + (over_dual - short_dual).sum(1)
+    on_total = on.sum(1)
+    jump = (on_total * (c_s + c_e)).detach()
+    share = torch.where(jump > 0, (on_total * c_s - slope) / torch.where(jump > 0, jump, 1.0), 0.0)
+    share = share.clamp(0, 1).unsqueeze(1)
+    short_dual = short_dual + on * (1 - share) * c_s
+    over_dual = over_dual + on * share * c_e
+    slope = own + (over_dual - short_dual).sum(1)
+    bound_dual = slope.clamp_min(0)
+    short_bound = weight * (2 * q_s * short + c_s) - short_dual
+    over_bound = weight * (2 * q_e * over + c_e) - over_dual
+    duals = (
+        bound_dual if limit is None else torch.cat([bound_dual, limit.multiplier], dim=1),
+        demand.new_zeros(len(demand), 0),
+        torch.cat([short_dual, over_dual, short_bound, over_bound], dim=-1),
+        demand.new_zeros(*demand.shape[:2], 0),
     )
-    return torch.where(is_free, -(offset + multiplier * price) / slope, held), multiplier
+    cost = (decision * (q * decision + c)).sum(-1)
+    scenario_cost = short * (q_s * short + c_s) + over * (q_e * over + c_e)
+    objective = cost + (weight * scenario_cost).sum((1, 2))
+    found = _residuals(costs, demand, decision, slope, objective, limit)
+    optimal = valid & (found.worst <= ACCEPTED) & objective.detach().isfinite()
+    status = tuple(
+        Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
+        for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
+    )
+    return Solution(
+        decision=only(optimal, decision),
+        recourse=only(optimal, torch.cat([short, over], dim=-1)),
+        objective=only(optimal, objective),
+        duals=Duals(*(only(optimal, part) for part in duals)),
+        status=status,
+        primal_residual=only(valid, found.primal),
+        dual_residual=only(valid, found.dual),
+        gap=only(valid, found.gap),
+        iterations=torch.zeros(len(demand), dtype=torch.long, device=demand.device),
+    )
+
+
+@torch.no_grad()
+def _residuals(
+    costs: ItemCosts,
+    demand: torch.Tensor,
+    decision: torch.Tensor,
+    slope: torch.Tensor,
+    objective: torch.Tensor,
+    limit: Budget | None,
+) -> Residuals:
+    """Relative residuals; `slope` is that of z without its bound."""
+    tiny = torch.finfo(demand.dtype).tiny
+    size = torch.maximum(_largest(demand), _largest(decision))
+    cost_size = _largest(torch.stack(list(costs)[1::2]).flatten()[None])
+    curvature = torch.stack(list(costs)[::2]).amax()
+    cost_size = torch.maximum(cost_size, 2 * curvature * size)
+    primal, unspent = _largest((-decision).clamp_min(0)), torch.zeros_like(size)
+    complementarity = (slope.clamp_min(0) * decision).sum(-1).abs()
+    if limit is not None:
+        price, budget, multiplier = limit
+        left = budget - (price * decision).sum(-1)
+        norm = price.abs().amax().clamp_min(tiny)
+        size = torch.maximum(size, budget.abs() / norm)
+        primal = torch.maximum(primal, (-left).clamp_min(0) / norm)
+        complementarity = complementarity + (multiplier.squeeze(1) * left).abs()
+        # A budget far below the demand is nothing beside the cost: it is either used up or free.
+        spent = torch.maximum(budget.abs(), (price * decision).abs().sum(-1)).clamp_min(tiny)
+        pressing = multiplier.squeeze(1) * norm / cost_size
+        unspent = torch.minimum(pressing, left.abs() / spent)
+    # What is left of the slope below zero no bound can hold.
+    dual = _largest(slope.clamp_max(0))
+    scale = torch.maximum(objective.abs(), 0.1 * cost_size * size)
+    gap = torch.maximum(complementarity / scale.clamp_min(tiny), unspent)
+    return Residuals(primal / size.clamp_min(tiny), dual / cost_size, gap)
+
+
+def _largest(values: torch.Tensor) -> torch.Tensor:
+    """Largest absolute value of each context, ``(B | 1,)``; 0 where there is none."""
+    flat = values.detach().flatten(1)
+    return flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(flat.shape[0])

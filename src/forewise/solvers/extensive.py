@@ -1,7 +1,6 @@
 """The extensive form: one context's program as one sparse quadratic program.
 
-What trusted one-at-a-time solvers are given. Scenarios of weight zero are left out.
-May import: problems, `kernels`.
+What one-at-a-time solvers are given. Scenarios of weight zero are left out.
 """
 
 from __future__ import annotations
@@ -56,9 +55,7 @@ def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
     kept = np.flatnonzero(weights > 0)
     weights = weights[kept]
     D, d, T, W, r, F, V, s = (block(name)[kept] for name in "DdTWrFVs")
-    n = program.n_decisions
-    rows = W.shape[1]
-    T = np.concatenate([T, np.zeros((len(kept), rows - T.shape[1], n))], axis=1)
+    T = np.pad(T, ((0, 0), (0, W.shape[1] - T.shape[1]), (0, 0)))
     P = sp.block_diag([block("P"), _diagonal_blocks(weights[:, None, None] * D)], format="csc")
     # It stores the zeros of its dense blocks, and a linear program would pass for a quadratic one.
     P.eliminate_zeros()
@@ -131,21 +128,17 @@ def _power_of_two(size: float) -> float:
 
 def load_point(form: ExtensiveForm, points: Points, context: int = 0) -> ExtensivePoint:
     """One context's point of a program, as one of its extensive form."""
-    kept = form.kept
     return ExtensivePoint(
-        np.concatenate([points.z[context], points.u[context, kept].ravel()]),
-        np.concatenate([points.first[context], points.scenario[context, kept].ravel()]),
-        np.concatenate([points.nu[context], points.nus[context, kept].ravel()]),
+        *(
+            np.concatenate([first[context], scenario[context, form.kept].ravel()])
+            for first, scenario in zip(points[::2], points[1::2], strict=True)
+        )
     )
 
 
 def unload_point(form: ExtensiveForm, point: ExtensivePoint, points: Points, context: int) -> None:
     """Write a point of the extensive form to a context's place among the points of a program."""
-    for values, first, scenario in (
-        (point.x, points.z, points.u),
-        (point.multipliers, points.first, points.scenario),
-        (point.nu, points.nu, points.nus),
-    ):
+    for values, first, scenario in zip(point, points[::2], points[1::2], strict=True):
         first[context] = values[: first.shape[1]]
         scenario[context, form.kept] = values[first.shape[1] :].reshape(len(form.kept), -1)
 

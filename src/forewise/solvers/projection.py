@@ -1,7 +1,4 @@
-"""The nearest decision that meets the first-stage constraints, differentiable.
-
-May import: problems, its siblings `base`, `conic`, `interior_point`, `solution`.
-"""
+"""The nearest decision that meets the first-stage constraints, differentiable."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ def project(
 ) -> Solution:
     """Bring decisions into the feasible set: min ½ |z − decision|² over first-stage rows and cones.
 
-    Constraints that involve the outcome are not looked at: they are the recourse's business.
+    Constraints that involve the outcome are left out: the recourse meets them.
 
     Parameters
     ----------
@@ -39,25 +36,22 @@ def project(
         Its decision is the projection, with gradients to the `decision` given.
     """
     lead = problem.n_contexts or 1
-    anything = Scenarios(torch.zeros(lead, 1, n_outcomes, dtype=WORKING_DTYPE))
-    whole = problem.program(anything)
-    rows = whole if isinstance(whole, ScenarioProgram) else whole.plain
+    program = problem.program(Scenarios(torch.zeros(lead, 1, n_outcomes, dtype=WORKING_DTYPE)))
+    rows = program if isinstance(program, ScenarioProgram) else program.plain
     n_contexts, n_decisions = decision.shape
-    n_z = rows.n_decisions
-    q = torch.zeros(n_contexts, n_z, dtype=WORKING_DTYPE)
-    distance = torch.zeros(n_z, dtype=WORKING_DTYPE)
+    auxiliary = torch.zeros(n_contexts, rows.n_decisions - n_decisions, dtype=WORKING_DTYPE)
+    distance = torch.zeros(rows.n_decisions, dtype=WORKING_DTYPE)
     distance[:n_decisions] = 1
-    q = torch.cat([-decision.to(WORKING_DTYPE), q[:, n_decisions:]], dim=1)
-    program = ScenarioProgram(
+    nearest = ScenarioProgram(
         weights=torch.ones(n_contexts, 1, dtype=WORKING_DTYPE),
-        q=q,
+        q=torch.cat([-decision.to(WORKING_DTYPE), auxiliary], dim=1),
         P=distance.diag()[None],
         G=rows.G,
         h=rows.h,
         E=rows.E,
         e=rows.e,
     )
-    if isinstance(whole, ConicProgram):
-        cones = ConicProgram.of_first_stage(program, whole.cones, whole.G, whole.h)
+    if isinstance(program, ConicProgram):
+        cones = ConicProgram.of_first_stage(nearest, program.cones, program.G, program.h)
         return ConicSolver().solve_program(cones).of_decisions(n_decisions)
-    return (solver or InteriorPointSolver()).solve_program(program).of_decisions(n_decisions)
+    return (solver or InteriorPointSolver()).solve_program(nearest).of_decisions(n_decisions)

@@ -1,22 +1,16 @@
-"""A trusted solver, one context at a time: what the others are checked against.
-
-May import: problems, and its siblings but `auto` and `interior_point`.
-"""
+"""A trusted solver, one context at a time: what the others are checked against."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import clarabel
 import numpy as np
-import scipy.sparse as sp
 import torch
 
 from forewise.problems.base import Problem
-from forewise.problems.programs import ConicProgram, IntegerProgram, ScenarioProgram
+from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
-from forewise.solvers.base import ProgramSolver, valid_contexts
+from forewise.solvers.base import ProgramSolver, solver_for, valid_contexts
 from forewise.solvers.conic.engines import ClarabelEngine
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.extensive import (
@@ -26,37 +20,31 @@ from forewise.solvers.extensive import (
     scaled_form,
     unload_point,
 )
-from forewise.solvers.highs import run_highs
 from forewise.solvers.integer import IntegerSolver
-from forewise.solvers.interior_point.diagnosis import search
+from forewise.solvers.interior_point.certificates import search_certificate
 from forewise.solvers.interior_point.differentiation import TensorPoints
 from forewise.solvers.interior_point.equilibration import solve_equilibrated
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.batch import no_points
-from forewise.solvers.interior_point.kernels.points import Points
-from forewise.solvers.interior_point.optimality import ACCEPTED, residuals_of_points
-from forewise.solvers.interior_point.polishing import corrected
-from forewise.solvers.solution import Certificate, Duals, Solution, Status
-
-Array = np.ndarray
-
-
-class _Answer(NamedTuple):
-    """What a library said of one extensive form."""
-
-    status: Status
-    point: ExtensivePoint
-    iterations: int
+from forewise.solvers.interior_point.solver import assemble
+from forewise.solvers.interior_point.verification import (
+    ACCEPTED,
+    Residuals,
+    corrected,
+    residuals_of_one,
+    residuals_of_points,
+)
+from forewise.solvers.libraries import Answer, run_clarabel, run_highs
+from forewise.solvers.solution import Certificate, Solution, Status, only
 
 
 @dataclass(frozen=True, repr=False)
 class ReferenceSolver(ProgramSolver):
     """HiGHS for linear and integer programs, Clarabel for others, looped over the contexts.
 
-    Prefer it to check another solver, or for a single program where nothing depends on speed.
-    Its solutions carry no gradients, and a linear program's is a corner of the optimal face.
-    What a library claims is checked against the raw data as every solver's claim is: optimal by
-    the same residuals, infeasible and unbounded by a proof.
+    Its solutions carry no gradients, and a linear program's is a vertex of the optimal face. What
+    a library claims is verified against the raw data as for every solver: optimal by the same
+    residuals, infeasible and unbounded by a proof. *When to use*: to check another solver.
 
     Parameters
     ----------
@@ -67,53 +55,54 @@ class ReferenceSolver(ProgramSolver):
     tolerance: float = 1e-9
 
     def unsupported_reason(self, problem: Problem) -> str | None:
-        """None: there is a library for every kind of program."""
+        """None: there is a library for every type of program."""
         return None
 
+    @torch.no_grad()
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
-        """Solve the problem's program, whatever its kind."""
-        with torch.no_grad():
-            if problem.program_type is ConicProgram:
-                return ConicSolver(self.tolerance, ClarabelEngine()).solve(problem, scenarios)
-            if problem.program_type is IntegerProgram:
-                return IntegerSolver(gap=self.tolerance).solve(problem, scenarios)
-            return super().solve(problem, scenarios)
+        """Solve the problem's program, whatever its type."""
+        conic = ConicSolver(self.tolerance, ClarabelEngine())
+        integer = IntegerSolver(gap=self.tolerance)
+        solver = solver_for(problem.program_type, self, conic, integer)
+        return solver.solve_program(problem.program(scenarios))
 
+    @torch.no_grad()
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve the contexts one after the other."""
-        with torch.no_grad():
-            return solve_equilibrated(program, self._solve_in_units)
+        return solve_equilibrated(program, self._solve)
 
-    def _solve_in_units(self, program: ScenarioProgram) -> Solution:
-        B, valid = program.n_contexts, valid_contexts(program).tolist()
-        points, status = no_points(as_arrays(program), B), [Status.INVALID] * B
+    def _solve(self, program: ScenarioProgram) -> Solution:
+        B, device, arrays = program.n_contexts, program.weights.device, as_arrays(program)
+        points, status = no_points(arrays, B), [Status.INVALID] * B
         certificates: dict[int, Certificate] = {}
-        iterations = torch.zeros(B, dtype=torch.long)
-        for i in (i for i in range(B) if valid[i]):
-            alone = program.take(torch.tensor([i], device=program.weights.device))
+        iterations = np.zeros(B, dtype=np.int64)
+        for i in valid_contexts(program).nonzero().flatten().tolist():
+            alone = program.take(torch.tensor([i], device=device))
             form = extensive_form(alone, 0)
             best, iterations[i] = self._optimum(alone, form)
             if best is not None:
                 status[i] = Status.OPTIMAL
                 unload_point(form, best, points, i)
                 continue
-            # Whatever the library claims, a verdict is what can be proved.
-            certificate = search(alone, self._solve_one)
+            # Whatever the library claims, a verdict needs a proof.
+            certificate = search_certificate(alone, self._solve_one)
             status[i] = Status.INACCURATE if certificate is None else certificate.status
             certificates |= {} if certificate is None else {i: certificate}
-        return _assemble(program, points, status, iterations, certificates)
+        optimal = torch.tensor([s is Status.OPTIMAL for s in status], device=device)
+        found = residuals_of_points(arrays, points, device)
+        found = Residuals(*(only(optimal, part) for part in (found.primal, found.dual, found.gap)))
+        x = TensorPoints.from_arrays(points, device)
+        return assemble(program, x, found, iterations, status, certificates)
 
     def _optimum(
         self, alone: ScenarioProgram, form: ExtensiveForm
     ) -> tuple[ExtensivePoint | None, int]:
-        """The first point that the raw data accept as optimal, if one is found; iterations."""
+        """The first point whose residuals are accepted, if one is found; and the iterations."""
         iterations, tried = 0, []
-        scaled, units = scaled_form(form)
         # The cost is flat around its minimum, and decisions have half the digits that costs have:
-        # the tightest that the library can do comes first.
+        # the tightest tolerance that the library can reach comes first.
         for tolerance in (1e-3 * self.tolerance, self.tolerance):
-            answer = _solve(scaled, tolerance)
-            answer = answer._replace(point=units.back(answer.point))
+            answer = _run(form, tolerance)
             iterations += answer.iterations
             tried.append(answer.point)
             if _is_optimal(alone, form, answer.point):
@@ -125,78 +114,21 @@ class ReferenceSolver(ProgramSolver):
         return None, iterations
 
     def _solve_one(self, alone: ScenarioProgram) -> ExtensivePoint | None:
-        scaled, units = scaled_form(extensive_form(alone, 0))
-        answer = _solve(scaled, self.tolerance)
-        return units.back(answer.point) if answer.status is Status.OPTIMAL else None
+        answer = _run(extensive_form(alone, 0), self.tolerance)
+        return answer.point if answer.status is Status.OPTIMAL else None
 
 
-def _solve(form: ExtensiveForm, tolerance: float) -> _Answer:
-    """HiGHS's or Clarabel's answer; their tolerances are absolute, and want a scaled form."""
-    if form.P.nnz:
-        return _clarabel(form, tolerance)
-    found = run_highs(form, tolerance)
-    point = ExtensivePoint(found.x, found.inequality, found.equality)
-    return _Answer(found.status, point, found.iterations)
-
-
-def _clarabel(form: ExtensiveForm, tolerance: float) -> _Answer:
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    settings.tol_ktratio = 1e-3 * tolerance
-    n_e = len(form.e)
-    cones = [clarabel.ZeroConeT(n_e)] if n_e else []
-    cones += [clarabel.NonnegativeConeT(len(form.b))] if len(form.b) else []
-    A = sp.vstack([form.E, form.A], format="csc")
-    b = np.concatenate([form.e, form.b])
-    P = sp.triu(form.P, format="csc")
-    answer = clarabel.DefaultSolver(P, form.q, A, b, cones, settings).solve()
-    solved = answer.status == clarabel.SolverStatus.Solved
-    duals = np.array(answer.z)
-    point = ExtensivePoint(np.array(answer.x), duals[n_e:], duals[:n_e])
-    return _Answer(Status.OPTIMAL if solved else Status.INACCURATE, point, answer.iterations)
+def _run(form: ExtensiveForm, tolerance: float) -> Answer:
+    """HiGHS's or Clarabel's answer, found in the scaled form."""
+    scaled, units = scaled_form(form)
+    answer = (run_clarabel if form.P.nnz else run_highs)(scaled, tolerance)
+    return answer._replace(point=units.back(answer.point))
 
 
 def _is_optimal(alone: ScenarioProgram, form: ExtensiveForm, point: ExtensivePoint) -> bool:
-    """Whether the raw data accept a point as optimal."""
-    if not _is_finite(point):
-        return False
-    arrays = as_arrays(alone)
-    points = no_points(arrays, 1)
-    unload_point(form, point, points, 0)
-    return bool(residuals_of_points(arrays, points, torch.device("cpu")).worst <= ACCEPTED)
+    """Whether the residuals of a point are accepted."""
+    return _is_finite(point) and bool(residuals_of_one(alone, form, point).worst <= ACCEPTED)
 
 
 def _is_finite(point: ExtensivePoint) -> bool:
     return all(np.isfinite(part).all() for part in point)
-
-
-def _assemble(
-    program: ScenarioProgram,
-    points: Points,
-    status: list[Status],
-    iterations: torch.Tensor,
-    certificates: dict[int, Certificate],
-) -> Solution:
-    """Make a solution of it, with NaN where a context is not optimal."""
-    device = program.weights.device
-    found = residuals_of_points(as_arrays(program), points, device)
-    optimal = torch.tensor([s is Status.OPTIMAL for s in status], device=device)
-
-    def only_optimal(values: torch.Tensor) -> torch.Tensor:
-        mask = optimal.reshape(-1, *(1,) * (values.ndim - 1))
-        return torch.where(mask, values, torch.nan)
-
-    x = TensorPoints(*(only_optimal(part) for part in TensorPoints.of(points, device)))
-    return Solution(
-        decision=x.z,
-        recourse=x.u,
-        objective=program.objective(x.z, x.u),
-        duals=Duals(x.first, x.nu, x.scenario, x.nus),
-        status=tuple(status),
-        primal_residual=only_optimal(found.primal),
-        dual_residual=only_optimal(found.dual),
-        gap=only_optimal(found.gap),
-        iterations=iterations.to(device),
-        certificates=certificates,
-    )

@@ -1,7 +1,4 @@
-"""A quadratic term that makes the solution of a linear program unique, and smooth in its data.
-
-May import: problems, its siblings `base`, `interior_point`, `solution`.
-"""
+"""A quadratic term that makes the solution of a linear program unique, and smooth in its data."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
-from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
@@ -23,11 +19,10 @@ from forewise.solvers.solution import Solution
 class RidgeSolver(Solver):
     """Solves a problem with `weight` · (mean square of the decision) added to its objective.
 
-    Linear programs are often learned through in this way (Wilder et al. 2019; the paper's text):
-    of decisions equally good the smallest is taken, and the decision no longer jumps. It pays by
-    decisions that are not those of the problem, and the more the larger the weight. Prefer
-    `InteriorPointSolver`, which differentiates linear programs as they are, unless a short decision
-    is wanted or others' results are to be repeated.
+    Of equally good decisions it takes the smallest, and decisions no longer jump (Wilder et al.
+    2019; the paper's text). They are not exactly those of the problem. *When to use*: to repeat
+    others' results, or where the smallest decision is wanted; `InteriorPointSolver` differentiates
+    linear programs as they are.
 
     The solution's objective is the problem's own, without the term; its multipliers are those of
     the program with it.
@@ -37,7 +32,7 @@ class RidgeSolver(Solver):
     weight : float
         In units of the cost per squared unit of the decision. The paper's is 0.001.
     general : ProgramSolver
-        What solves the programs.
+        Solves the programs.
 
     Examples
     --------
@@ -58,13 +53,12 @@ class RidgeSolver(Solver):
             raise InvalidInputError(f"weight must be a number above 0, but is {self.weight!r}")
 
     def unsupported_reason(self, problem: Problem) -> str | None:
-        """What the general solver refuses."""
-        return self.general.unsupported_reason(problem)
+        """Only linear and quadratic programs get the term."""
+        return ProgramSolver.unsupported_reason(self.general, problem)
 
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve the problem's program with the term."""
-        program = problem.program(scenarios)
-        assert isinstance(program, ScenarioProgram)  # by `unsupported_reason`
+        program = self.general.program(problem, scenarios)
         n_decisions = problem.n_decisions(scenarios.n_outcomes)
         term = torch.zeros_like(program.P[0])
         term.diagonal()[:n_decisions] = 2 * self.weight / n_decisions

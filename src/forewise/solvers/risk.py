@@ -3,10 +3,9 @@
 Where the cost is piecewise linear, its risk is a program of the same kind. Where it is quadratic
 in the recourse, the program of its risk has quadratic rows. They are replaced by tangents, and the
 curvature that these lack goes to the cost, weighted with the rows' multipliers: each round is a
-quadratic program, and the rounds are Newton's method on the conditions of optimality. A line search
-on the risk itself makes it safe. The last program has the derivatives of the true one; its decision
+quadratic program, and the rounds are Newton's method on the optimality conditions, made safe by a
+line search on the risk itself. The last program has the derivatives of the true one; its decision
 is taken where its risk is not above that of the search's.
-May import: problems, its siblings `base`, `interior_point`, `solution`.
 """
 
 from __future__ import annotations
@@ -24,16 +23,15 @@ from forewise.problems.tail import Centre, tail_program
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
-from forewise.solvers.solution import Duals, Solution, Status
+from forewise.solvers.solution import Solution, Status, only
 
-# Where the mean does not count, scenarios outside of the tail have no curvature of their own. This
-# much of what the mean would give them keeps their recourse near where it is, in the search; the
-# last program has less, because it is differentiated.
+# Share of the mean's curvature for scenarios outside of the tail, which have none of their own: it
+# keeps their recourse in place in the search. The last program, which is differentiated, has less.
 _LEAST_CURVATURE, _LAST_CURVATURE = 1e-2, 1e-4
 # Scenarios whose rows all have multipliers below this, relative to the largest, change nothing.
 _NEGLIGIBLE = 1e-7
-# Where many decisions are as good, those of the last program stay near the search's: this much, in
-# units of the risk for a change by the decision's own size, is what moving away costs.
+# What moving away from the search's decision costs in the last program, in units of the risk for a
+# change by the decision's own size: of many good decisions, it takes one nearby.
 _ANCHOR = 1e-6
 _STEPS = 2.0 ** -torch.arange(10.0, dtype=torch.float64)
 # A round that promises so little, relative to the costs, is the last.
@@ -73,7 +71,7 @@ class RiskSolver(Solver):
     Parameters
     ----------
     general : ProgramSolver
-        What solves the programs.
+        Solves the programs.
     max_rounds : int
         Programs that may be solved for a quadratic cost.
     """
@@ -109,23 +107,24 @@ class RiskSolver(Solver):
         last = self.general.solve_program(_anchored(tail_program(part, risk, centre), point))
         with torch.no_grad():
             better = self._better(plain, risk, last, point)
-        status = [
-            _combined(before, found)
-            for before, found in zip(start.status, converged.tolist(), strict=True)
-        ]
+        status = [*map(_combined, start.status, converged.tolist())]
         threshold = risk.threshold(plain.recourse_cost(better.u), plain.weights)
         # What the last program did not see has no derivatives from it.
         u = torch.where(
             point.relevant[..., None], last.recourse[..., : program.n_recourse], torch.nan
         )
-        told = replace(
-            last,
-            decision=_valued(last.decision, torch.cat([better.z, threshold[:, None]], -1)),
-            recourse=_valued(u, better.u),
-            objective=_valued(_value(part, last, centre), better.value),
-        )
+        optimal = torch.tensor([s is Status.OPTIMAL for s in status], device=better.z.device)
+        decision = _valued(last.decision, torch.cat([better.z, threshold[:, None]], -1))
+        row = program.T.shape[-2]  # that of the tail, which is no row of the program
+        rows = last.duals.scenario_inequality[..., : program.r.shape[-1] + 1]
+        own = torch.cat([rows[..., :row], rows[..., row + 1 :]], -1)
         return replace(
-            _in_terms_of(program, told, status),
+            last,
+            decision=only(optimal, decision),
+            recourse=only(optimal, _valued(u, better.u)),
+            objective=_valued(_value(part, last, centre), better.value),
+            duals=replace(last.duals, scenario_inequality=own),
+            status=tuple(status),
             certificates={
                 i: proof for i, proof in start.certificates.items() if status[i] is start.status[i]
             },
@@ -202,25 +201,20 @@ class RiskSolver(Solver):
         z = torch.where(solved[:, None], found.decision[:, :n], old.z)
         u = torch.where(solved[:, None, None], found.recourse[..., :k], old.u)
         promise = torch.where(solved, old.value - _value(program, found, centre), torch.inf)
-        tries = torch.stack(
-            [
-                _risk(program, risk, old.z + step * (z - old.z), old.u + step * (u - old.u))
-                for step in _STEPS
-            ]
-        )
-        best = tries.argmin(0)
-        step, value = _STEPS[best], tries.gather(0, best[None])[0]
+        dz, du = z - old.z, u - old.u
+        tries = [_risk(program, risk, old.z + step * dz, old.u + step * du) for step in _STEPS]
+        values = torch.stack(tries)
+        best = values.argmin(0)
+        step = _STEPS[best]
         multiplier, relevant = _pressure(program, risk, found)
-        return (
-            _Point(
-                old.z + step[:, None] * (z - old.z),
-                old.u + step[:, None, None] * (u - old.u),
-                torch.where(solved[:, None], multiplier, old.multiplier),
-                torch.where(solved[:, None], relevant, old.relevant),
-                value,
-            ),
-            promise,
+        new = _Point(
+            old.z + step[:, None] * dz,
+            old.u + step[:, None, None] * du,
+            torch.where(solved[:, None], multiplier, old.multiplier),
+            torch.where(solved[:, None], relevant, old.relevant),
+            values.gather(0, best[None])[0],
         )
+        return new, promise
 
 
 def _pressure(
@@ -273,23 +267,3 @@ def _value(program: ScenarioProgram, found: Solution, centre: Centre) -> torch.T
     """The risk according to the tangents at a centre, with the constant that programs leave out."""
     bent = 0.5 * (centre.u * apply(program.D, centre.u)).sum(-1)
     return found.objective + (program.weights * centre.curvature * bent).sum(-1)
-
-
-def _in_terms_of(program: ScenarioProgram, last: Solution, status: list[Status]) -> Solution:
-    """The last program's solution as that of the original one, with the threshold at the end."""
-    row = program.T.shape[-2]
-    optimal = torch.tensor([s is Status.OPTIMAL for s in status], device=last.decision.device)
-
-    def only_optimal(values: torch.Tensor) -> torch.Tensor:
-        return torch.where(optimal.reshape(-1, *(1,) * (values.ndim - 1)), values, torch.nan)
-
-    rows = last.duals.scenario_inequality
-    n_rows = program.r.shape[-1]
-    own = torch.cat([rows[:, :, :row], rows[:, :, row + 1 : n_rows + 1]], -1)
-    return replace(
-        last,
-        decision=only_optimal(last.decision),
-        recourse=only_optimal(last.recourse),
-        duals=Duals(last.duals.inequality, last.duals.equality, own, last.duals.scenario_equality),
-        status=tuple(status),
-    )

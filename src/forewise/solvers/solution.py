@@ -1,18 +1,16 @@
-"""What a solver returns: decisions, and the evidence that they are optimal.
-
-May import: display.
-"""
+"""What a solver returns: decisions, and the residuals or certificates that justify their status."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 import torch
 
 from forewise.display import COLUMNS, ROWS, counted, html_table, with_shapes
+from forewise.problems.programs import ConicProgram, Program, ScenarioProgram
 
 
 class Status(StrEnum):
@@ -72,8 +70,7 @@ class ConeDuals:
 class Certificate:
     """Proof that one context is infeasible or unbounded, checked against the raw data.
 
-    `residual` is how far the proof is from exact, relative to what it proves: no feasible (or
-    bounded) program within that relative distance of the data exists.
+    `residual` is how far the proof is from exact, relative to what it proves.
     """
 
     status: Status
@@ -90,22 +87,21 @@ class Certificate:
 class Solution:
     """Decisions of a batch of contexts, and how each was reached.
 
-    Tensors carry gradients to whatever the program was made from. In a context that is not
-    optimal they are NaN, and no gradient flows.
+    Tensors carry gradients to the program's data. In a context that is not optimal they are NaN,
+    and no gradient flows.
 
     Attributes
     ----------
     decision : tensor (n_contexts, n_decisions)
-        Of a program that was solved as it stands, all its first-stage variables.
+        From `solve_program`, all first-stage variables.
     recourse : tensor (n_contexts, n_scenarios, n_recourse)
     objective : tensor (n_contexts,)
     duals : Duals
     status : tuple of Status, one per context
     primal_residual : tensor (n_contexts,)
         Largest violation of a row, relative to its coefficients and the size of the solution.
-        Where the coefficients of the variables are of very different size (more than 2^16 apart),
-        all three residuals are those in units in which they are alike: a solver finds these
-        units by itself.
+        Where the coefficients of the variables lie more than 2^16 apart, all three residuals are
+        measured in units in which they are alike.
     dual_residual : tensor (n_contexts,)
         Largest violation of stationarity, relative to the cost coefficients.
     gap : tensor (n_contexts,)
@@ -115,8 +111,8 @@ class Solution:
         For the contexts that are infeasible or unbounded.
     cone_duals : ConeDuals, or None where there are no cones
     auxiliary : tensor (n_contexts, any number), or None where there are none
-        First-stage variables that come with the problem's program and are not the decision: where
-        the tail of a risk begins, an absolute value in a constraint.
+        First-stage variables of the program that are not the decision: where the tail of a risk
+        begins, an absolute value in a constraint.
     iterations : tensor (n_contexts,)
     """
 
@@ -133,6 +129,32 @@ class Solution:
     cone_duals: ConeDuals | None = None
     auxiliary: torch.Tensor | None = None
 
+    @classmethod
+    def unsolved(cls, program: Program, status: Sequence[Status | None]) -> Solution:
+        """NaN for every context of a program, before any is solved; None is inaccurate."""
+        plain = program if isinstance(program, ScenarioProgram) else program.plain
+        B, M = len(status), plain.n_scenarios
+
+        def nan(*shape: int) -> torch.Tensor:
+            return plain.weights.new_full((B, *shape), torch.nan)
+
+        cone_duals = None
+        if isinstance(program, ConicProgram):
+            cone_duals = ConeDuals(nan(program.h.shape[-1]), nan(M, program.r.shape[-1]))
+        h, e, r, s = (getattr(plain, name).shape[-1] for name in "hers")
+        return cls(
+            decision=nan(plain.n_decisions),
+            recourse=nan(M, plain.n_recourse),
+            objective=nan(),
+            duals=Duals(nan(h), nan(e), nan(M, r), nan(M, s)),
+            status=tuple(known or Status.INACCURATE for known in status),
+            primal_residual=nan(),
+            dual_residual=nan(),
+            gap=nan(),
+            iterations=torch.zeros(B, dtype=torch.long, device=plain.weights.device),
+            cone_duals=cone_duals,
+        )
+
     @property
     def first_stage(self) -> torch.Tensor:
         """All that was chosen before the outcome, the decision first."""
@@ -141,7 +163,7 @@ class Solution:
         return torch.cat([self.decision, self.auxiliary], dim=1)
 
     def of_decisions(self, count: int) -> Solution:
-        """The solution of a problem with so many decisions: the other variables stand aside."""
+        """The solution with its first `count` variables as the decision, the others auxiliary."""
         if self.decision.shape[1] == count:
             return self
         decision, auxiliary = self.decision[:, :count], self.decision[:, count:]
@@ -153,95 +175,52 @@ class Solution:
         optimal = [status is Status.OPTIMAL for status in self.status]
         return torch.tensor(optimal, device=self.decision.device)
 
-    def contexts_that_are(self, status: Status) -> list[int]:
-        """The contexts that ended so."""
-        return [i for i, found in enumerate(self.status) if found is status]
+    def resolved(self, solve: Callable[[torch.Tensor], Solution]) -> Solution:
+        """The solution with its inaccurate contexts solved again; `solve` takes their indices."""
+        again = [i for i, status in enumerate(self.status) if status is Status.INACCURATE]
+        if not again:
+            return self
+        return self.with_contexts(again, solve(torch.tensor(again, device=self.decision.device)))
 
-    def with_contexts(self, contexts: list[int], others: Solution) -> Solution:
-        """This solution with those of other contexts in the places of some of its own."""
-        replaced = set(contexts)
-        kept = [i for i in range(len(self.status)) if i not in replaced]
-        return Solution.merged([self.take(kept), others], [kept, contexts])
+    def with_contexts(self, contexts: list[int], other: Solution) -> Solution:
+        """The solution with another's contexts in the place of some of its own."""
+        places = torch.tensor(contexts, device=self.decision.device)
 
-    def take(self, contexts: list[int]) -> Solution:
-        """The solutions of some contexts, in that order."""
-        places = torch.tensor(contexts, dtype=torch.long, device=self.decision.device)
-        taken = {i: number for number, i in enumerate(contexts)}
-        return self._map(
-            [self],
-            lambda parts: parts[0][places],
-            tuple(self.status[i] for i in contexts),
-            {taken[i]: proof for i, proof in self.certificates.items() if i in taken},
-        )
-
-    @classmethod
-    def merged(cls, parts: list[Solution], contexts: list[list[int]]) -> Solution:
-        """One solution of parts that have different contexts; these say whose place is which."""
-        order = [place for places in contexts for place in places]
-        device = parts[0].decision.device
-        back = torch.tensor(order, dtype=torch.long, device=device).argsort()
-        status: dict[int, Status] = {}
-        certificates: dict[int, Certificate] = {}
-        for part, places in zip(parts, contexts, strict=True):
-            status |= dict(zip(places, part.status, strict=True))
-            certificates |= {places[i]: proof for i, proof in part.certificates.items()}
-        return cls._map(
-            parts,
-            lambda tensors: torch.cat([x.to(tensors[0]) for x in tensors])[back],
-            tuple(status[i] for i in sorted(status)),
-            certificates,
-        )
-
-    @classmethod
-    def _map(
-        cls,
-        parts: list[Solution],
-        join: Callable[[list[torch.Tensor]], torch.Tensor],
-        status: tuple[Status, ...],
-        certificates: Mapping[int, Certificate],
-    ) -> Solution:
-        """A solution whose every tensor is `join` of those of some solutions."""
-
-        def joined(of: list[Any], kind: type[Any]) -> Any:
-            if any(part is None for part in of):
+        def put(mine: Any, others: Any) -> Any:
+            if mine is None or others is None:
                 return None
-            names = [item.name for item in fields(kind)]
-            return kind(*(join([getattr(part, name) for part in of]) for name in names))
+            if isinstance(mine, torch.Tensor):
+                return mine.index_copy(0, places, others.to(mine))
+            return type(mine)(*map(put, vars(mine).values(), vars(others).values()))
 
-        names = [item.name for item in fields(cls) if item.type == "torch.Tensor"]
-        auxiliary = [part.auxiliary for part in parts if part.auxiliary is not None]
-        return cls(
-            **{name: join([getattr(part, name) for part in parts]) for name in names},
-            duals=joined([part.duals for part in parts], Duals),
-            cone_duals=joined([part.cone_duals for part in parts], ConeDuals),
-            auxiliary=join(auxiliary) if auxiliary else None,
-            status=status,
-            certificates=certificates,
+        status = dict(zip(contexts, other.status, strict=True))
+        certificates = {contexts[i]: proof for i, proof in other.certificates.items()}
+        names = [name for name in vars(self) if name not in ("status", "certificates")]
+        return replace(
+            self,
+            status=tuple(status.get(i, mine) for i, mine in enumerate(self.status)),
+            certificates={**self.certificates, **certificates},
+            **{name: put(getattr(self, name), getattr(other, name)) for name in names},
         )
 
     def to(self, dtype: torch.dtype) -> Solution:
         """The same solution in another floating-point precision."""
-        duals = Duals(*(getattr(self.duals, name).to(dtype) for name in self.duals.__match_args__))
-        cones = self.cone_duals
-        if cones is not None:
-            cones = ConeDuals(cones.first.to(dtype), cones.scenario.to(dtype))
-        return replace(
-            self,
-            decision=self.decision.to(dtype),
-            recourse=self.recourse.to(dtype),
-            objective=self.objective.to(dtype),
-            duals=duals,
-            cone_duals=cones,
-            auxiliary=None if self.auxiliary is None else self.auxiliary.to(dtype),
-        )
+
+        def cast(value: Any) -> Any:
+            if value is None or isinstance(value, torch.Tensor):
+                return None if value is None else value.to(dtype)
+            return type(value)(*(part.to(dtype) for part in vars(value).values()))
+
+        names = ("decision", "recourse", "objective", "duals", "cone_duals", "auxiliary")
+        return replace(self, **{name: cast(getattr(self, name)) for name in names})
 
     def __repr__(self) -> str:
-        return f"Solution({self._told()})"
+        return f"Solution({self._summary()})"
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         counts = {status: self.status.count(status) for status in Status if status in self.status}
-        told = ", ".join(f"{count} {status}" for status, count in counts.items())
-        return f"{counted(len(self.status), 'context')}: {told}"
+        listed = ", ".join(f"{count} {status}" for status, count in counts.items())
+        return f"{counted(len(self.status), 'context')}: {listed}"
 
     def _repr_html_(self) -> str:
         shown_decisions = self.decision[:ROWS, :COLUMNS].detach().tolist()
@@ -252,11 +231,14 @@ class Solution:
             [i, str(self.status[i]), objective[i], *decision]
             for i, decision in enumerate(shown_decisions)
         ]
-        notes = [
-            f"{status}: {status.advice}."
-            for status in Status
-            if status in self.status and status is not Status.OPTIMAL
-        ]
-        title = f"Solution: {self._told()}, {counted(n_decisions, 'decision')}"
-        columns = ["context", "status", "objective", *names]
-        return html_table(title, columns, rows, " ".join(notes))
+        failures = [s for s in Status if s in self.status and s is not Status.OPTIMAL]
+        notes = " ".join(f"{status}: {status.advice}." for status in failures)
+        title = f"Solution: {self._summary()}, {counted(n_decisions, 'decision')}"
+        return html_table(title, ["context", "status", "objective", *names], rows, notes)
+
+
+def only(contexts: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """The values of the contexts in a mask; NaN, without a gradient, elsewhere."""
+    if bool(contexts.all()):
+        return values
+    return torch.where(contexts.reshape(-1, *(1,) * (values.ndim - 1)), values, torch.nan)

@@ -1,15 +1,14 @@
 """Libraries that solve conic programs: all contexts at once, or one after the other.
 
-An engine says what it found; `conic` checks it against the raw data and believes nothing else.
-May import: exceptions, its siblings `conic_form`, `solution`. To add an engine: a frozen dataclass
-with the method below.
+What an engine claims is verified against the raw data by the solver. To add an engine: a frozen
+dataclass with the method `run`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -20,7 +19,8 @@ import torch
 
 from forewise.exceptions import MissingDependencyError
 from forewise.solvers.conic.form import ConicForm
-from forewise.solvers.conic.sparse_batch import SparseBatch
+from forewise.solvers.conic.sparse_batch import SparseBatch, one_where_zero
+from forewise.solvers.libraries import clarabel_settings
 from forewise.solvers.solution import Status
 
 Array = np.ndarray
@@ -36,13 +36,11 @@ class Answers(NamedTuple):
     y: torch.Tensor
     claims: list[Status]
     iterations: Array
-    adjoint: Adjoint | None  # None: `conic_differentiation` has one for every point
+    adjoint: Adjoint | None  # None: `differentiation` has one for every point
 
     def replaced(self, contexts: torch.Tensor, other: Answers) -> Answers:
         """With another engine's answers for some contexts; its adjoint is NaN for them."""
-        claims = list(self.claims)
-        for i, claim in zip(contexts.tolist(), other.claims, strict=True):
-            claims[i] = claim
+        new = dict(zip(contexts.tolist(), other.claims, strict=True))
         iterations = self.iterations.copy()
         iterations[contexts.numpy()] += other.iterations
         own = self.adjoint
@@ -56,33 +54,59 @@ class Answers(NamedTuple):
         return Answers(
             x=self.x.index_copy(0, contexts, other.x),
             y=self.y.index_copy(0, contexts, other.y),
-            claims=claims,
+            claims=[new.get(i, claim) for i, claim in enumerate(self.claims)],
             iterations=iterations,
             adjoint=None if own is None else adjoint,
         )
 
 
 class ConicEngine(ABC):
-    """A library that solves cone programs in the form of `conic_form`."""
+    """A library that solves cone programs in the form of a `ConicForm`."""
 
     @abstractmethod
     def run(self, form: ConicForm, tolerance: float, differentiate: bool) -> Answers:
         """Solve a batch. Called with tensors of the processor, without gradients."""
 
+    def run_scaled(self, form: ConicForm, tolerance: float, differentiate: bool) -> Answers:
+        """`run` in units of each context's own size: engines have absolute tolerances.
+
+        With bounds in units of β and costs in units of κ the program has q/κ, b/β, P β/κ and A as
+        it is; its solution is x/β and its multipliers y/κ.
+        """
+        norm = form.A.row_maximum()
+        beta = one_where_zero((form.b / one_where_zero(norm)).abs().amax(1, keepdim=True))
+        linear = (form.q / form.column_weight).abs().amax(1, keepdim=True)
+        bent = beta * form.P.row_maximum().amax(1, keepdim=True)
+        kappa = one_where_zero(torch.where(linear > 0, linear, bent))
+        scaled = replace(
+            form,
+            P=replace(form.P, values=form.P.values * (beta / kappa)),
+            q=form.q / kappa,
+            b=form.b / beta,
+        )
+        found = self.run(scaled, tolerance, differentiate)
+        own = found.adjoint
+
+        def adjoint(gx: torch.Tensor, gy: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            assert own is not None
+            gq, gb = own(gx * beta, gy * kappa)
+            return gq / kappa, gb / beta
+
+        return found._replace(
+            x=found.x * beta, y=found.y * kappa, adjoint=None if own is None else adjoint
+        )
+
 
 @dataclass(frozen=True)
 class ClarabelEngine(ConicEngine):
-    """Clarabel, one context after the other. Prefer it for what another engine did not solve."""
+    """Clarabel, one context after the other."""
 
     def run(self, form: ConicForm, tolerance: float, differentiate: bool) -> Answers:
         """Solve the contexts in a loop."""
         B, n = form.q.shape
         x, y = np.full((B, n), np.nan), np.full((B, form.b.shape[1]), np.nan)
         claims, iterations = [], np.zeros(B, dtype=np.int64)
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-        settings.tol_ktratio = 1e-3 * tolerance
+        settings = clarabel_settings(tolerance)
         cones = [
             *([clarabel.ZeroConeT(form.n_equalities)] if form.n_equalities else []),
             *([clarabel.NonnegativeConeT(form.n_inequalities)] if form.n_inequalities else []),

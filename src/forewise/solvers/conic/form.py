@@ -4,14 +4,12 @@
 
 The slacks s of the first rows are 0, those of the next nonnegative, then come second-order and
 exponential cones. The multipliers y are in the dual cones, and P x + q + A'y = 0.
-May import: problems, its siblings `solution`, `sparse_batch`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,130 +22,78 @@ from forewise.solvers.solution import ConeDuals, Duals
 Array = np.ndarray
 
 
-class Sizes(NamedTuple):
-    """How many scenarios, variables and rows of each kind a program has."""
-
-    scenarios: int
-    z: int
-    u: int
-    E: int
-    F: int
-    G: int
-    T: int
-    cone_G: int
-    cone_T: int
-
-    @classmethod
-    def of(cls, program: ConicProgram) -> Sizes:
-        """The sizes of a program."""
-        plain = program.plain
-        bounds = (plain.e, plain.s, plain.h, plain.r, program.h, program.r)
-        E, F, G, T, cone_G, cone_T = (bound.shape[-1] for bound in bounds)
-        M, z, u = plain.n_scenarios, plain.n_decisions, plain.n_recourse
-        return cls(M, z, u, E, F, G, T, cone_G, cone_T)
-
-    @property
-    def row_counts(self) -> tuple[int, ...]:
-        """Rows of E, F, G, T, and of the cones, of all scenarios together."""
-        M = self.scenarios
-        return self.E, M * self.F, self.G, M * self.T, self.cone_G, M * self.cone_T
-
-
 @dataclass(frozen=True, eq=False)
 class ConicForm:
-    """A batch of cone programs in the form of the module's docstring.
+    """A batch of cone programs in the form of the module's docstring, n variables and m rows.
 
-    Attributes
-    ----------
-    P, A : SparseBatch
-    q, b : tensors (n_contexts, n), (n_contexts, m)
-    n_equalities, n_inequalities : int
-    second_order : tuple of int
-        Sizes of the second-order cones.
-    n_exponential : int
-    column_weight, row_weight : tensors (n_contexts, n), (n_contexts, m)
-        1 in the first stage, a scenario's weight elsewhere: how much a cost, and so a
-        multiplier, counts.
-    sizes : Sizes
-        Of the program's blocks.
-    row_place : array (m,)
-        Where the rows went when cones were sorted by kind.
+    Weights are 1 in the first stage and a scenario's weight elsewhere: how much a cost, and so a
+    multiplier, counts.
     """
 
     P: SparseBatch
-    q: torch.Tensor
+    q: torch.Tensor  # (n_contexts, n)
     A: SparseBatch
-    b: torch.Tensor
+    b: torch.Tensor  # (n_contexts, m)
     n_equalities: int
     n_inequalities: int
-    second_order: tuple[int, ...]
+    second_order: tuple[int, ...]  # sizes of the second-order cones
     n_exponential: int
-    column_weight: torch.Tensor
-    row_weight: torch.Tensor
-    sizes: Sizes
-    row_place: Array
+    column_weight: torch.Tensor  # (n_contexts, n)
+    row_weight: torch.Tensor  # (n_contexts, m)
+    n_decisions: int
+    n_scenarios: int
+    row_counts: tuple[int, ...]  # of E, F, G, T and the cones' G, T, of all scenarios together
+    row_place: Array  # (m,) where these rows went when cones were sorted by kind
 
     @classmethod
-    def of(cls, program: ConicProgram) -> ConicForm:
+    def from_program(cls, program: ConicProgram) -> ConicForm:
         """The form of a batch whose scenarios all have positive weight."""
-        plain, size = program.plain, Sizes.of(program)
-        M, n, k = size[:3]
-        weights = plain.weights
-        # Where the rows of each block start, before cones are sorted by kind.
-        *starts, m = np.cumsum((0, *size.row_counts)).tolist()
-        at_E, at_F, at_G, at_T, at_cone_G, at_cone_T = starts
-        width = n + M * k
+        plain, weights = program.plain, program.plain.weights
+        (B, M), n, k = weights.shape, plain.n_decisions, plain.n_recourse
+        first_stage = ((plain.E, plain.e), (plain.G, plain.h), (program.G, program.h))
+        scenario = (
+            (plain.F, plain.V, plain.s),
+            (plain.T, plain.W, plain.r),
+            (program.T, program.W, program.r),
+        )
+        one, each = torch.ones_like(weights[:, :1]), weights.detach()
+        pieces, right, counts, row_weight = [], [], [0], []
+        for (G, h), (T, W, r) in zip(first_stage, scenario, strict=True):
+            rows, at_G, at_T = r.shape[-1], sum(counts), sum(counts) + h.shape[-1]
+            pieces += [
+                Piece(G[:, None], at_G, 0, 0, 0),
+                Piece(for_all(T, M), at_T, rows, 0, 0),
+                Piece(for_all(W, M), at_T, rows, n, k),
+            ]
+            right += [h, for_all(r, M)]
+            counts += [h.shape[-1], M * rows]
+            row_weight += [one.repeat_interleave(h.shape[-1], 1), each.repeat_interleave(rows, 1)]
+        _, *row_counts = counts
+        n_equalities, n_inequalities = sum(row_counts[:2]), sum(row_counts[2:4])
         cones = program.cones + program.scenario_cones * M
-        A = assemble(
-            (m, width),
-            [
-                Piece(plain.E[:, None], at_E, 0, 0, 0),
-                Piece(for_all(plain.F, M), at_F, size.F, 0, 0),
-                Piece(for_all(plain.V, M), at_F, size.F, n, k),
-                Piece(plain.G[:, None], at_G, 0, 0, 0),
-                Piece(for_all(plain.T, M), at_T, size.T, 0, 0),
-                Piece(for_all(plain.W, M), at_T, size.T, n, k),
-                Piece(program.G[:, None], at_cone_G, 0, 0, 0),
-                Piece(for_all(program.T, M), at_cone_T, size.cone_T, 0, 0),
-                Piece(for_all(program.W, M), at_cone_T, size.cone_T, n, k),
-            ],
-            row_place := _sorted_by_kind(cones, at_cone_G),
-        )
-        P = assemble(
-            (width, width),
-            [
-                Piece(plain.P[:, None], 0, 0, 0, 0),
-                Piece(weights[:, :, None, None] * plain.D, n, k, n, k),
-            ],
-        )
-        B = plain.n_contexts
-        right = [
-            plain.e, for_all(plain.s, M), plain.h, for_all(plain.r, M),
-            program.h, for_all(program.r, M),
-        ]  # fmt: skip
+        row_place = _sorted_by_kind(cones, n_equalities + n_inequalities)
         order = torch.from_numpy(np.argsort(row_place))
-        whole = weights.detach()
-        one = torch.ones_like(whole[:, :1])
-
-        def counted(*parts: tuple[torch.Tensor, int]) -> torch.Tensor:
-            return torch.cat([part.repeat_interleave(count, 1) for part, count in parts], 1)
-
-        row_weight = counted(
-            (one, size.E), (whole, size.F), (one, size.G), (whole, size.T),
-            (one, size.cone_G), (whole, size.cone_T),
-        )  # fmt: skip
+        curvature = [
+            Piece(plain.P[:, None], 0, 0, 0, 0),
+            Piece(weights[:, :, None, None] * plain.D, n, k, n, k),
+        ]
+        width = n + M * k
         return cls(
-            P=P,
+            P=assemble((width, width), curvature),
             q=joined([plain.q, weights[:, :, None] * plain.d], B),
-            A=A,
+            A=assemble((sum(row_counts), width), pieces, row_place),
             b=joined(right, B)[:, order],
-            n_equalities=at_G,
-            n_inequalities=at_cone_G - at_G,
+            n_equalities=n_equalities,
+            n_inequalities=n_inequalities,
             second_order=cones.sizes_of(ConeKind.SECOND_ORDER),
             n_exponential=len(cones.sizes_of(ConeKind.EXPONENTIAL)),
-            column_weight=counted((one, n), (whole, k)),
-            row_weight=row_weight[:, order],
-            sizes=size,
+            column_weight=torch.cat(
+                [one.repeat_interleave(n, 1), each.repeat_interleave(k, 1)], dim=1
+            ),
+            row_weight=torch.cat(row_weight, dim=1)[:, order],
+            n_decisions=n,
+            n_scenarios=M,
+            row_counts=tuple(row_counts),
             row_place=row_place,
         )
 
@@ -172,19 +118,18 @@ class ConicForm:
 
     def split_point(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """z and u of x: ``(B, n_z)``, ``(B, M, n_u)``."""
-        n = self.sizes.z
-        return x[:, :n], x[:, n:].reshape(len(x), self.sizes.scenarios, self.sizes.u)
+        return x[:, : self.n_decisions], self._by_scenario(x[:, self.n_decisions :])
 
     def split_multipliers(self, y: torch.Tensor) -> tuple[Duals, ConeDuals]:
         """The multipliers by the program's blocks."""
-        whole = y[:, torch.from_numpy(self.row_place)].split(self.sizes.row_counts, dim=1)
-        E, F, G, T, cone_G, cone_T = whole
+        parts = y[:, torch.from_numpy(self.row_place)].split(self.row_counts, dim=1)
+        E, F, G, T, cone_G, cone_T = parts
+        duals = Duals(G, E, self._by_scenario(T), self._by_scenario(F))
+        return duals, ConeDuals(cone_G, self._by_scenario(cone_T))
 
-        def by_scenario(part: torch.Tensor, rows: int) -> torch.Tensor:
-            return part.reshape(len(y), self.sizes.scenarios, rows)
-
-        duals = Duals(G, E, by_scenario(T, self.sizes.T), by_scenario(F, self.sizes.F))
-        return duals, ConeDuals(cone_G, by_scenario(cone_T, self.sizes.cone_T))
+    def _by_scenario(self, part: torch.Tensor) -> torch.Tensor:
+        M = self.n_scenarios
+        return part.reshape(len(part), M, part.shape[1] // M)
 
 
 def _sorted_by_kind(cones: Cones, first: int) -> Array:

@@ -1,22 +1,15 @@
-"""The solver of conic programs: norms, logarithms, exponentials.
-
-May import: problems, and its siblings with `conic` or `cone` in their names, `base`, `screening`,
-`optimality`, `solution`.
-"""
+"""The solver of conic programs: norms, logarithms, exponentials."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
 import torch
 
 from forewise.exceptions import InvalidInputError
-from forewise.problems.base import Problem
 from forewise.problems.programs import ConicProgram
-from forewise.scenarios import Scenarios
-from forewise.solvers.base import Solver
-from forewise.solvers.conic.batches import Batch, spread
-from forewise.solvers.conic.differentiation import solve_with_gradients
+from forewise.solvers.base import TypedSolver
+from forewise.solvers.conic.differentiation import attach_gradients
 from forewise.solvers.conic.engines import Answers, ClarabelEngine, ConicEngine, MoreauEngine
 from forewise.solvers.conic.form import ConicForm
 from forewise.solvers.conic.optimality import (
@@ -26,22 +19,19 @@ from forewise.solvers.conic.optimality import (
     infeasibility_residual,
     unboundedness_residual,
 )
-from forewise.solvers.conic.scaling import run_scaled
-from forewise.solvers.interior_point.screening import screen
-from forewise.solvers.solution import Certificate, Duals, Solution, Status
+from forewise.solvers.interior_point.verification import screen
+from forewise.solvers.solution import Certificate, ConeDuals, Duals, Solution, Status, only
 
 
 @dataclass(frozen=True, repr=False)
-class ConicSolver(Solver):
-    """Solves problems with second-order and exponential cones through an existing library.
+class ConicSolver(TypedSolver[ConicProgram]):
+    """Solves programs with second-order and exponential cones through an existing library.
 
-    `AutoSolver` takes it for problems with norms, logarithms or exponentials. The extensive form
-    is solved, so that work grows with the number of scenarios as sparse factors do. A context is
-    optimal only if its residuals, recomputed from the raw data, are at most 1e-7; what the engine
-    leaves above that is solved again by Clarabel. Where several decisions are optimal, or one is
-    at a kink, gradients are those of the least-squares solution of the optimality conditions.
-
-    Solving happens on the processor.
+    The extensive form is solved, so that work grows with the number of scenarios as sparse factors
+    do. A context is optimal only if its residuals, recomputed from the raw data, are at most 1e-7;
+    what the engine leaves above that is solved again by Clarabel. Where several decisions are
+    optimal, or one is at a kink, gradients are those of the least-squares solution of the
+    optimality conditions. Solving happens on the processor.
 
     Parameters
     ----------
@@ -52,6 +42,8 @@ class ConicSolver(Solver):
         contexts in one batch. `ClarabelEngine()` elsewhere: one after the other.
     """
 
+    program_type = ConicProgram
+
     tolerance: float = 1e-10
     engine: ConicEngine | None = None
 
@@ -61,81 +53,83 @@ class ConicSolver(Solver):
                 f"tolerance must be positive and at most {ACCEPTED:g}, but is {self.tolerance!r}"
             )
 
-    def unsupported_reason(self, problem: Problem) -> str | None:
-        """What is no conic program is refused."""
-        if problem.program_type is ConicProgram:
-            return None
-        return f"it becomes {problem.program_type.title}, without cones: use AutoSolver()"
-
-    def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
-        """Solve the problem's conic program."""
-        program = problem.program(scenarios)
-        assert isinstance(program, ConicProgram)  # by `unsupported_reason`
-        return self.solve_program(program)
-
     def solve_program(self, program: ConicProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
-        status = _screen(program)
+        screened = _screen(program)
+        solution = Solution.unsolved(program, screened)
         # A scenario of weight zero is not there. Contexts that have the same ones are a batch.
         present = program.plain.weights.detach() > 0
-        good = torch.tensor([told is None for told in status], device=present.device)
-        batches = []
+        good = torch.tensor([status is None for status in screened], device=present.device)
         for mask in present[good].unique(dim=0):
-            contexts = (good & (present == mask).all(1)).nonzero().squeeze(1)
+            chosen = (good & (present == mask).all(1)).nonzero().squeeze(1)
             kept = mask.nonzero().squeeze(1)
-            part = program.take(contexts).take_scenarios(kept)
-            batches.append(Batch(contexts, kept, self._solve_batch(part)))
-        return spread(program, batches, status)
+            part = self._solve_batch(program.take(chosen).take_scenarios(kept))
+            part = _with_all_scenarios(part, kept, len(mask))
+            solution = solution.with_contexts(chosen.tolist(), part)
+        return solution
 
     def _solve_batch(self, program: ConicProgram) -> Solution:
-        form = ConicForm.of(program)
+        form = ConicForm.from_program(program)
         plain = form.detached()
         needed = (form.P.values, form.q, form.A.values, form.b)
         differentiate = torch.is_grad_enabled() and any(part.requires_grad for part in needed)
-        found: list[Answers] = []
-
-        def find() -> Answers:
-            found.append(self._find(plain, differentiate))
-            return found[0]
-
-        x, y = solve_with_gradients(form, plain, find)
-        answers = found[0]
-        checked = conic_residuals(plain, answers.x, answers.y)
-        good = checked.worst <= ACCEPTED
-        certificates = _certificates(plain, answers, good)
-        status = [
-            Status.OPTIMAL if ok else certificates[i].status if i in certificates
-            else Status.INACCURATE
-            for i, ok in enumerate(good.tolist())
-        ]  # fmt: skip
-        optimal = good.to(x.device).unsqueeze(1)
-        x, y = torch.where(optimal, x, torch.nan), torch.where(optimal, y, torch.nan)
-        z, u = form.split_point(x)
-        duals, cone_duals = form.split_multipliers(y)
+        answers = self._find(plain, differentiate)
+        residuals = conic_residuals(plain, answers.x, answers.y)
+        accepted = residuals.worst <= ACCEPTED
+        certificates = _certificates(plain, answers, accepted)
+        status = [Status.OPTIMAL if ok else Status.INACCURATE for ok in accepted.tolist()]
+        for i, certificate in certificates.items():
+            status[i] = certificate.status
+        x, y = attach_gradients(form, plain, answers)
+        optimal = accepted.to(x.device)
+        z, u = form.split_point(only(optimal, x))
+        duals, cone_duals = form.split_multipliers(only(optimal, y))
         return Solution(
             decision=z,
             recourse=u,
             objective=program.plain.objective(z, u),
             duals=duals,
             status=tuple(status),
-            primal_residual=checked.primal.to(x.device),
-            dual_residual=checked.dual.to(x.device),
-            gap=checked.gap.to(x.device),
+            primal_residual=residuals.primal.to(x.device),
+            dual_residual=residuals.dual.to(x.device),
+            gap=residuals.gap.to(x.device),
             iterations=torch.from_numpy(answers.iterations).to(x.device),
             certificates=certificates,
             cone_duals=cone_duals,
         )
 
     def _find(self, form: ConicForm, differentiate: bool) -> Answers:
+        """The engine's answers, and Clarabel's where these are not accepted."""
         engine = self.engine or (MoreauEngine() if MoreauEngine.installed() else ClarabelEngine())
-        first = run_scaled(engine, form, self.tolerance, differentiate)
+        first = engine.run_scaled(form, self.tolerance, differentiate)
         if isinstance(engine, ClarabelEngine):
             return first
         failed = (conic_residuals(form, first.x, first.y).worst > ACCEPTED).nonzero().squeeze(1)
         if len(failed) == 0:
             return first
-        second = run_scaled(ClarabelEngine(), form.take(failed), self.tolerance, differentiate)
-        return first.replaced(failed, second)
+        again = ClarabelEngine().run_scaled(form.take(failed), self.tolerance, differentiate)
+        return first.replaced(failed, again)
+
+
+def _with_all_scenarios(solution: Solution, kept: torch.Tensor, n_scenarios: int) -> Solution:
+    """The solution with zeros for the scenarios that are not there."""
+
+    def spread(part: torch.Tensor) -> torch.Tensor:
+        zeros = part.new_zeros(len(part), n_scenarios, part.shape[2])
+        return zeros.index_copy(1, kept, part)
+
+    duals, cones = solution.duals, solution.cone_duals
+    assert cones is not None
+    return replace(
+        solution,
+        recourse=spread(solution.recourse),
+        duals=replace(
+            duals,
+            scenario_inequality=spread(duals.scenario_inequality),
+            scenario_equality=spread(duals.scenario_equality),
+        ),
+        cone_duals=ConeDuals(cones.first, spread(cones.scenario)),
+    )
 
 
 def _screen(program: ConicProgram) -> list[Status | None]:
@@ -148,7 +142,9 @@ def _screen(program: ConicProgram) -> list[Status | None]:
     return status
 
 
-def _certificates(form: ConicForm, answers: Answers, good: torch.Tensor) -> dict[int, Certificate]:
+def _certificates(
+    form: ConicForm, answers: Answers, accepted: torch.Tensor
+) -> dict[int, Certificate]:
     """Proofs, for the contexts that have one, that there is no optimum."""
     infeasible = infeasibility_residual(form, answers.y)
     unbounded = unboundedness_residual(form, answers.x)
@@ -156,13 +152,13 @@ def _certificates(form: ConicForm, answers: Answers, good: torch.Tensor) -> dict
     z, u = form.split_point(answers.x)
     proofs = {}
     for i, claim in enumerate(answers.claims):
-        if good[i] or claim is Status.OPTIMAL:
+        if accepted[i] or claim is Status.OPTIMAL:
             continue
         residual = float((infeasible if claim is Status.INFEASIBLE else unbounded)[i])
         if residual > PROVEN:
             continue
         if claim is Status.INFEASIBLE:
-            parts = (getattr(duals, field.name)[i] for field in fields(duals))
+            parts = (part[i] for part in vars(duals).values())
             proofs[i] = Certificate(claim, residual, multipliers=Duals(*parts))
         else:
             proofs[i] = Certificate(claim, residual, decision_ray=z[i], recourse_ray=u[i])

@@ -1,7 +1,4 @@
-"""Sparse matrices of many contexts in one pattern, with values that carry gradients.
-
-May import: nothing of forewise.
-"""
+"""Sparse matrices of many contexts in one pattern, with values that carry gradients."""
 
 from __future__ import annotations
 
@@ -98,3 +95,8 @@ def joined(vectors: list[torch.Tensor], n_contexts: int) -> torch.Tensor:
     """Blocks of vectors side by side, ``(n_contexts, n_entries)``."""
     full = [vector.expand(n_contexts, *vector.shape[1:]) for vector in vectors]
     return torch.cat([vector.reshape(n_contexts, -1) for vector in full], dim=1)
+
+
+def one_where_zero(size: torch.Tensor) -> torch.Tensor:
+    """What to divide by: a size, or 1 where there is none."""
+    return torch.where(size > 0, size, 1.0)

@@ -1,32 +1,43 @@
-"""Proofs that a context has no solution, accepted only where they hold beyond doubt.
+"""Proofs that a context has no solution, and where they are looked for.
 
-A solver's proof is exact to its tolerance, and a feasible program whose decisions are large has
-a proof like that as well: the multipliers leave a small slope, and somewhere far out the decision
-makes up for it. So the few rows (or variables) that carry a proof are taken alone, and their
-multipliers are corrected until the proof is exact up to rounding: then no feasible point exists,
-however far out. It must also show more than rounding in the right-hand sides can make.
+Most rays come with the path, which diverges along them. Where it only stalled, two programs that
+always have a solution decide: the least violation of the constraints (its multipliers prove
+infeasibility), and the steepest direction that keeps them (the ray of an unbounded program).
 
-Both tests are relative to every coefficient, and do not depend on the units of rows or variables.
-
-May import: problems, `differentiation` for `TensorPoints`, `extensive`, `solution`, `kernels`.
+A solver's proof is exact to its tolerance, and a feasible program with a distant solution has one
+like it. So the few rows (or variables) that carry a proof are taken alone and corrected until it is
+exact up to rounding, relative to every coefficient, and shows more than rounding in the right-hand
+sides can make.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from scipy.sparse.linalg import lsmr
+from torch.nn.functional import pad
 
-from forewise.problems.programs import ScenarioProgram
-from forewise.solvers.extensive import ExtensiveForm, ExtensivePoint, extensive_form, unload_point
-from forewise.solvers.interior_point.differentiation import TensorPoints
+from forewise.problems.programs import ScenarioProgram, joined
+from forewise.solvers.extensive import (
+    ExtensiveForm,
+    ExtensivePoint,
+    extensive_form,
+    load_point,
+    unload_point,
+)
+from forewise.solvers.interior_point.differentiation import Path, TensorPoints
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.batch import no_points
-from forewise.solvers.solution import Certificate, Duals, Status
+from forewise.solvers.interior_point.kernels.path import DUAL_RAY, PRIMAL_RAY
+from forewise.solvers.solution import Certificate, Status
 
 Array = np.ndarray
+
+#: Solves a program that has a solution, of one context.
+SolveOne = Callable[[ScenarioProgram], ExtensivePoint | None]
 
 #: A proof is accepted if changing its coefficients by no more than this share makes it exact.
 ACCEPTED_PROOF = 1e-9
@@ -36,6 +47,113 @@ SIGNIFICANT = 1e-11
 _NEGLIGIBLE = (1e-10, 1e-7, 1e-4, 1e-2)
 _DENSE = 1500  # rows, or columns, of a system that is still solved densely
 _CORRECTIONS = 3
+
+
+@torch.no_grad()
+def diagnose(
+    program: ScenarioProgram, path: Path, contexts: list[int], solve: SolveOne
+) -> dict[int, Certificate]:
+    """Certificates of the contexts that have one."""
+    found = {}
+    for i in contexts:
+        alone = program.take(torch.tensor([i], device=program.weights.device))
+        point = load_point(extensive_form(alone, 0), path.solutions.points, i)
+        proof = None
+        if path.ended[i] == DUAL_RAY:
+            proof = infeasibility(alone, point)
+        elif path.ended[i] == PRIMAL_RAY:
+            proof = unboundedness(alone, point)
+        found[i] = proof or search_certificate(alone, solve)
+    return {i: certificate for i, certificate in found.items() if certificate is not None}
+
+
+def search_certificate(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
+    """Look for a certificate of a single context, from scratch."""
+    return _search_infeasibility(alone, solve) or _search_unboundedness(alone, solve)
+
+
+def _search_infeasibility(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
+    point = solve(_least_violation(alone))
+    if point is None:
+        return None
+    n_g, n_e, n_r, n_s = (x.shape[-1] for x in (alone.h, alone.e, alone.r, alone.s))
+    first, scenario = point.multipliers[: n_g + 2 * n_e], point.multipliers[n_g + 2 * n_e + 1 :]
+    scenario = scenario.reshape(int((alone.weights > 0).sum()), n_r + 2 * n_s)
+    up, down = np.split(first[n_g:], 2)
+    above, below = np.split(scenario[:, n_r:], 2, axis=1)
+    proof = ExtensivePoint(
+        x=point.x[: alone.n_decisions],
+        multipliers=np.concatenate([first[:n_g], scenario[:, :n_r].ravel()]),
+        nu=np.concatenate([up - down, (above - below).ravel()]),
+    )
+    return infeasibility(alone, proof)
+
+
+def _search_unboundedness(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
+    point = solve(_steepest_direction(alone))
+    return None if point is None else unboundedness(alone, point)
+
+
+def _least_violation(alone: ScenarioProgram) -> ScenarioProgram:
+    """min τ ≥ 0 such that every row is violated by at most τ, in units of the row.
+
+    Rows: G, E from above, E from below, −τ ≤ 0; and per scenario W, V from above and below.
+    """
+
+    def elastic(rows: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+        return joined([rows, -norms.unsqueeze(-1)], -1)
+
+    h, e, r, s = _row_norms(alone)
+    only_tau = pad(alone.q.new_ones(1, 1), (alone.n_decisions, 0))
+    T = pad(alone.T, (0, 0, 0, alone.r.shape[-1] - alone.T.shape[-2]))
+    rows = [elastic(alone.G, h), elastic(alone.E, e), elastic(-alone.E, e), -only_tau[None]]
+    return ScenarioProgram(
+        weights=alone.weights,
+        q=only_tau,
+        G=torch.cat(rows, dim=1),
+        h=torch.cat([alone.h, alone.e, -alone.e, alone.q.new_zeros(1, 1)], dim=1),
+        d=torch.zeros_like(alone.d),
+        T=joined([elastic(T, r), elastic(alone.F, s), elastic(-alone.F, s)], 2),
+        W=joined([alone.W, alone.V, -alone.V], 2),
+        r=joined([alone.r, alone.s, -alone.s], 2),
+    )
+
+
+def _steepest_direction(alone: ScenarioProgram) -> ScenarioProgram:
+    """min of the linear cost over directions in a unit box that keep all rows and bend none."""
+    q, n, k = alone.q, alone.n_decisions, alone.n_recourse
+    box_z, box_u = (torch.eye(size, dtype=q.dtype, device=q.device)[None] for size in (n, k))
+    return ScenarioProgram(
+        weights=alone.weights,
+        q=q,
+        G=torch.cat([alone.G, box_z, -box_z], dim=1),
+        h=torch.cat([torch.zeros_like(alone.h), q.new_ones(1, 2 * n)], dim=1),
+        E=torch.cat([alone.E, alone.P], dim=1),
+        e=q.new_zeros(1, alone.e.shape[-1] + n),
+        d=alone.d,
+        T=alone.T,
+        W=joined([alone.W, box_u[None], -box_u[None]], 2),
+        r=pad(q.new_ones(1, 1, 2 * k), (alone.r.shape[-1], 0)),
+        F=pad(alone.F, (0, 0, 0, k)),
+        V=joined([alone.V, alone.D], 2),
+        s=q.new_zeros(1, 1, alone.s.shape[-1] + k),
+    )
+
+
+def _row_norms(program: ScenarioProgram) -> tuple[torch.Tensor, ...]:
+    """Largest coefficient of each row of h, e, r, s, shaped like these; 1 for a zero row."""
+
+    def largest(*blocks: torch.Tensor) -> torch.Tensor:
+        norm = joined([pad(block.detach().abs(), (0, 1)) for block in blocks], -1).amax(-1)
+        return torch.where(norm > 0, norm, 1.0)
+
+    T = pad(program.T, (0, 0, 0, program.r.shape[-1] - program.T.shape[-2]))
+    return (
+        largest(program.G),
+        largest(program.E),
+        largest(T, program.W),
+        largest(program.F, program.V),
+    )
 
 
 def infeasibility(alone: ScenarioProgram, point: ExtensivePoint) -> Certificate | None:
@@ -55,8 +173,7 @@ def infeasibility(alone: ScenarioProgram, point: ExtensivePoint) -> Certificate 
         residual = _share(rows.T @ proof, abs(rows).T @ np.abs(proof))
         if residual <= ACCEPTED_PROOF and (proof[:n] >= 0).all():
             scaled = ExtensivePoint(np.zeros_like(form.q), proof[:n] / value, proof[n:] / value)
-            found = _as_tensors(alone, form, scaled)
-            duals = Duals(found.first, found.nu, found.scenario, found.nus)
+            duals = _as_tensors(alone, form, scaled).duals
             return Certificate(Status.INFEASIBLE, residual, multipliers=duals)
     return None
 
@@ -87,7 +204,7 @@ def unboundedness(alone: ScenarioProgram, point: ExtensivePoint) -> Certificate 
 def _as_tensors(alone: ScenarioProgram, form: ExtensiveForm, point: ExtensivePoint) -> TensorPoints:
     points = no_points(as_arrays(alone), 1)
     unload_point(form, point, points, 0)
-    return TensorPoints.of(points, alone.weights.device)
+    return TensorPoints.from_arrays(points, alone.weights.device)
 
 
 def _importance(alone: ScenarioProgram, form: ExtensiveForm) -> Array:

@@ -11,21 +11,15 @@ last step. With (v, l, n) the solution of that symmetric system for the incoming
     ∂E = −(ν v' + n x'),     ∂e = n.
 
 A linear program's solution is piecewise constant in its costs: its gradient is that of a point
-of the central path instead, at a distance that the solver sets (`smoothing`).
-
-Where a context has many solutions, the path ends at the centre of them. It moves with the data, but
-the system at the end says nothing of the directions between the solutions: refining the adjoint
-does not settle there. A little earlier on the path it does.
-
-The optimal *value* needs no system: its derivative is that of the Lagrangian, the solution and its
-multipliers held fixed.
-
-May import: problems, `kernels`.
+of the central path, at a distance that the solver sets (`smoothing`). Where a context has many
+solutions the system at the end of the path is singular, and refining the adjoint does not
+converge; a little earlier on the path it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,14 +27,14 @@ import torch
 
 from forewise.problems.programs import BLOCKS, ScenarioProgram, apply
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
-from forewise.solvers.interior_point.kernels.batch import PathEnds, Rows, solve_adjoints
+from forewise.solvers.interior_point.kernels.batch import PathEnds, follow_paths, solve_adjoints
 from forewise.solvers.interior_point.kernels.points import Points
-from forewise.solvers.solution import Duals
+from forewise.solvers.solution import Duals, only
 
-# The relative size of an adjoint's last correction above which it is not settled: it is below 1e-4
-# where there is one solution, and a quarter and more where there are many.
+# The relative size of an adjoint's last correction above which it has not converged: it is below
+# 1e-4 where there is one solution, and a quarter and more where there are many.
 _UNSETTLED = 1e-2
-# Relative gaps of the points at which such a context is differentiated, until one settles it.
+# Relative gaps of the points at which such a context is differentiated, until one converges.
 _EARLIER = (1e-8, 1e-6, 1e-4)
 _NAMES = ("weights", *(name for name in BLOCKS if name != "c"))  # c moves no decision
 
@@ -56,23 +50,26 @@ class TensorPoints(NamedTuple):
     nus: torch.Tensor
 
     @classmethod
-    def of(cls, points: Points, device: torch.device) -> TensorPoints:
+    def from_arrays(cls, points: Points, device: torch.device) -> TensorPoints:
         """The same numbers, as tensors of a device."""
         return cls(*(torch.from_numpy(part).to(device) for part in points))
 
+    @property
+    def duals(self) -> Duals:
+        """The multipliers."""
+        return Duals(self.first, self.nu, self.scenario, self.nus)
+
 
 class Path(NamedTuple):
-    """What a path-following run leaves: solutions, where to differentiate, and verdicts."""
+    """What following the paths of all contexts leaves."""
 
     solutions: PathEnds
-    gradient_points: PathEnds
-    ended: np.ndarray
-    iterations: np.ndarray
+    gradient_points: PathEnds  # where each context is differentiated
+    ended: np.ndarray  # how, (n_contexts,)
+    iterations: np.ndarray  # (n_contexts,)
 
 
-def optimal_value(
-    program: ScenarioProgram, z: torch.Tensor, u: torch.Tensor, duals: Duals, optimal: torch.Tensor
-) -> torch.Tensor:
+def optimal_value(program: ScenarioProgram, x: TensorPoints, optimal: torch.Tensor) -> torch.Tensor:
     """The objective at a solution, with the derivatives of the optimal value, ``(B,)``.
 
     By the envelope theorem these are the derivatives of the Lagrangian with the solution and its
@@ -85,24 +82,23 @@ def optimal_value(
         mask = optimal.reshape(-1, *(1,) * (values.ndim - 1))
         return torch.where(mask, values.detach(), 0.0)
 
-    z, u = held(z), held(u)
+    z, u = held(x.z), held(x.u)
     cost = program.objective(z, u)
     lagrangian = cost
     t = program.T.shape[-2]
     terms: tuple[tuple[str, torch.Tensor, Callable[[], torch.Tensor]], ...] = (
-        ("Gh", duals.inequality, lambda: apply(program.G, z) - program.h),
-        ("Ee", duals.equality, lambda: apply(program.E, z) - program.e),
-        ("T", duals.scenario_inequality[..., :t], lambda: _in_scenarios(program.T, z)),
-        ("Wr", duals.scenario_inequality, lambda: apply(program.W, u) - program.r),
-        ("F", duals.scenario_equality, lambda: _in_scenarios(program.F, z)),
-        ("Vs", duals.scenario_equality, lambda: apply(program.V, u) - program.s),
+        ("Gh", x.first, lambda: apply(program.G, z) - program.h),
+        ("Ee", x.nu, lambda: apply(program.E, z) - program.e),
+        ("T", x.scenario[..., :t], lambda: _in_scenarios(program.T, z)),
+        ("Wr", x.scenario, lambda: apply(program.W, u) - program.r),
+        ("F", x.nus, lambda: _in_scenarios(program.F, z)),
+        ("Vs", x.nus, lambda: apply(program.V, u) - program.s),
     )
     for names, multipliers, excess in terms:
         if torch.is_grad_enabled() and any(getattr(program, name).requires_grad for name in names):
             priced = held(multipliers) * excess()
             lagrangian = lagrangian + priced.flatten(1).sum(1)
-    value = lagrangian + (cost - lagrangian).detach()
-    return torch.where(optimal, value, torch.nan)
+    return only(optimal, lagrangian + (cost - lagrangian).detach())
 
 
 def _in_scenarios(block: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
@@ -110,42 +106,28 @@ def _in_scenarios(block: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     return apply(block, z.unsqueeze(1).expand(-1, block.shape[1], -1))
 
 
-def solve_with_gradients(
-    program: ScenarioProgram,
-    follow: Callable[[ScenarioProgram], Path],
-    earlier: Callable[[ScenarioProgram, float], PathEnds],
-) -> tuple[torch.Tensor, torch.Tensor, Duals, Path]:
-    """Run `follow` on a program; returns z, u and the multipliers, with gradients, and the path.
-
-    `earlier` gives the points of the central path at a relative gap.
-    """
-    paths: list[Path] = []
-
-    def remember(plain: ScenarioProgram) -> Path:
-        paths.append(follow(plain))
-        return paths[0]
-
+def attach_gradients(
+    program: ScenarioProgram, path: Path, settings: tuple[float, int]
+) -> TensorPoints:
+    """The solutions of a path as tensors that carry gradients to the program's blocks."""
     blocks = [getattr(program, name) for name in _NAMES]
-    z, u, *duals = _Solve.apply(program, remember, earlier, *blocks)  # type: ignore[no-untyped-call]
-    first, scenario, nu, nus = duals
-    return z, u, Duals(first, nu, scenario, nus), paths[0]
+    return TensorPoints(*_Implicit.apply(program, path, settings, *blocks))  # type: ignore[no-untyped-call]
 
 
-class _Solve(torch.autograd.Function):
-    """(P, q, G, …) ↦ (z, u, λ, λ_j, ν, ν_j)."""
+class _Implicit(torch.autograd.Function):
+    """(P, q, G, …) ↦ (z, u, λ, λ_j, ν, ν_j), whose values are known."""
 
     @staticmethod
     def forward(
         ctx: Any,
         program: ScenarioProgram,
-        follow: Callable[[ScenarioProgram], Path],
-        earlier: Callable[[ScenarioProgram, float], PathEnds],
+        path: Path,
+        settings: tuple[float, int],
         *blocks: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
-        path = follow(program)
-        ctx.program, ctx.ends, ctx.earlier = program, path.gradient_points, earlier
+        ctx.program, ctx.ends, ctx.settings = program, path.gradient_points, settings
         ctx.set_materialize_grads(False)
-        return tuple(TensorPoints.of(path.solutions.points, blocks[0].device))
+        return tuple(TensorPoints.from_arrays(path.solutions.points, blocks[0].device))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -163,22 +145,22 @@ class _Solve(torch.autograd.Function):
         # A context that failed gets no gradient from above, and must not make NaN of that.
         given = [part for g, part in zip(gradients, right, strict=True) if g is not None]
         live = np.any([part.reshape(len(part), -1).any(1) for part in given], axis=0)
-        ends, adjoint = _settled_adjoints(program, ends, right, live, ctx.earlier)
+        ends, adjoint = _adjoints(program, ends, right, live, ctx.settings)
         device = program.weights.device
-        v = TensorPoints.of(adjoint, device)
-        x = TensorPoints.of(Points(*(_only(live, part) for part in ends.points)), device)
-        slack = torch.from_numpy(_only(live, ends.slack.scenario)).to(device)
+        v = TensorPoints.from_arrays(adjoint, device)
+        x = TensorPoints.from_arrays(Points(*(_masked(live, part) for part in ends.points)), device)
+        slack = torch.from_numpy(_masked(live, ends.slack.scenario)).to(device)
         wanted = dict(zip(_NAMES, ctx.needs_input_grad[3:], strict=True))
         rules = _rules(program, x, v, slack)
         return None, None, None, *(rules[name]() if wanted[name] else None for name in _NAMES)
 
 
-def _settled_adjoints(
+def _adjoints(
     program: ScenarioProgram,
     ends: PathEnds,
     right: Points,
     live: np.ndarray,
-    earlier: Callable[[ScenarioProgram, float], PathEnds],
+    settings: tuple[float, int],
 ) -> tuple[PathEnds, Points]:
     """Where the contexts in a mask are differentiated, and their adjoints there."""
     adjoint, corrections = solve_adjoints(as_arrays(program), ends, right, live)
@@ -186,30 +168,21 @@ def _settled_adjoints(
         lost = np.flatnonzero(corrections > _UNSETTLED)
         if not len(lost):
             break
-        part = program.take(torch.from_numpy(lost).to(program.weights.device))
+        part = as_arrays(program.take(torch.from_numpy(lost).to(program.weights.device)))
         asked = Points(*(values[lost] for values in right))
-        centres = earlier(part, gap)
-        found, corrections[lost] = solve_adjoints(as_arrays(part), centres, asked, live[lost])
-        ends = PathEnds(
-            Points(*_replaced(ends.points, lost, centres.points)),
-            Rows(*_replaced(ends.slack, lost, centres.slack)),
-            *_replaced([ends.holds], lost, [centres.holds]),
-        )
-        adjoint = Points(*_replaced(adjoint, lost, found))
+        _, centres, _, _ = follow_paths(part, *settings, np.full(len(lost), gap))
+        found, corrections[lost] = solve_adjoints(part, centres, asked, live[lost])
+        ends = copy.deepcopy(ends)  # the forward pass's are the solution itself
+        for values, others in zip(
+            (*ends.points, *ends.slack, ends.holds, *adjoint),
+            (*centres.points, *centres.slack, centres.holds, *found),
+            strict=True,
+        ):
+            values[lost] = others
     return ends, adjoint
 
 
-def _replaced(
-    parts: Iterable[np.ndarray], contexts: np.ndarray, new: Iterable[np.ndarray]
-) -> Iterator[np.ndarray]:
-    """Copies of the parts, with new values in some contexts."""
-    for values, others in zip(parts, new, strict=True):
-        copy = values.copy()
-        copy[contexts] = others
-        yield copy
-
-
-def _only(contexts: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _masked(contexts: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The values of the contexts in a mask, and 0 elsewhere."""
     if contexts.all():
         return values

@@ -1,16 +1,10 @@
 """Units of the variables: programs whose columns are of very different size, brought to one.
 
-Holdings around 1 and losses around 1e8 in one program: an error that is nothing beside the losses
-is everything beside the holdings, and neither a path nor a residual that is relative to the
-largest variable can see it. Such contexts are solved, and judged, in other units of the
-variables, and what was found is given in the user's.
-
-Rows need no scaling: all that is said of one is relative to its largest coefficient. So the units
-are those in which the coefficients of each row that links variables, and the roots of the
-quadratic costs' diagonals, are alike; a bound on a single variable says nothing of them. They are
-powers of two, so that a change of units rounds nothing.
-
-May import: problems, `solution`.
+Beside losses around 1e8, neither a path nor a residual relative to the largest variable can see
+holdings around 1. Such contexts are solved, and verified, in units of the variables in which the
+coefficients of each row that links variables, and the roots of the quadratic costs' diagonals, are
+alike. Rows need no scaling: residuals are relative to a row's largest coefficient. Units are
+powers of two, so that they round nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from dataclasses import replace
 import torch
 
 from forewise.problems.programs import ScenarioProgram
-from forewise.solvers.solution import Certificate, Solution
+from forewise.solvers.solution import Solution
 
 _SPREAD = 16  # powers of two between the units from which on they are used
 _ROUNDS = 40  # of fitting rows and columns in turn
@@ -40,8 +34,7 @@ def solve_equilibrated(
 ) -> Solution:
     """Solve a program, the contexts that need it in other units of their variables.
 
-    `solve` must treat every context alone: those that need no other units are solved as they
-    stand, whatever else is in the batch.
+    `solve` must treat every context alone.
     """
     contexts, units = _units(program)
     if not len(contexts):
@@ -49,11 +42,10 @@ def solve_equilibrated(
     changed = _in_units(program.take(contexts.to(program.weights.device)), units, solve)
     if len(contexts) == program.n_contexts:
         return changed
-    kept = torch.ones(program.n_contexts, dtype=torch.bool)
-    kept[contexts] = False
-    rest = kept.nonzero().flatten()
-    as_it_stands = solve(program.take(rest.to(program.weights.device)))
-    return Solution.merged([as_it_stands, changed], [rest.tolist(), contexts.tolist()])
+    rest = sorted(set(range(program.n_contexts)) - set(contexts.tolist()))
+    unchanged = solve(program.take(torch.tensor(rest, device=program.weights.device)))
+    unsolved = Solution.unsolved(program, [None] * program.n_contexts)
+    return unsolved.with_contexts(rest, unchanged).with_contexts(contexts.tolist(), changed)
 
 
 def _in_units(
@@ -61,40 +53,32 @@ def _in_units(
     units: torch.Tensor,
     solve: Callable[[ScenarioProgram], Solution],
 ) -> Solution:
-    of_z, of_u = units[:, : program.n_decisions], units[:, program.n_decisions :].unsqueeze(1)
+    """Solve a program in units ``(n_contexts, n_z + n_u)`` of its variables."""
+    of = {"z": units[:, : program.n_decisions], "u": units[:, program.n_decisions :]}
 
     def scaled(name: str, block: torch.Tensor) -> torch.Tensor:
         letters = _UNITS.get(name, "")
         for place, letter in enumerate(letters):
-            if letter in "zu":
-                unit = of_z if letter == "z" else of_u
-                if letter == "z" and block.ndim - len(letters) == 2:
-                    unit = unit.unsqueeze(1)
-                after = len(letters) - 1 - place
-                before = len(letters) - 1 - after
-                block = block * unit.reshape(
-                    *unit.shape[:-1], *(1,) * before, unit.shape[-1], *(1,) * after
-                )
+            if letter != "-":
+                shape = [len(units), *(1,) * (block.ndim - 1)]
+                shape[place - len(letters)] = -1
+                block = block * of[letter].reshape(shape)
         return block
 
     found = solve(program.map(scaled))
+    z, u = of["z"], of["u"].unsqueeze(1)
     certificates = {
-        i: _ray_in_units(proof, of_z[i : i + 1], of_u[i : i + 1])
-        for i, proof in found.certificates.items()
+        i: certificate
+        if certificate.decision_ray is None or certificate.recourse_ray is None
+        else replace(
+            certificate,
+            decision_ray=certificate.decision_ray * z[i],
+            recourse_ray=certificate.recourse_ray * u[i],
+        )
+        for i, certificate in found.certificates.items()
     }
     return replace(
-        found,
-        decision=found.decision * of_z,
-        recourse=found.recourse * of_u,
-        certificates=certificates,
-    )
-
-
-def _ray_in_units(proof: Certificate, of_z: torch.Tensor, of_u: torch.Tensor) -> Certificate:
-    if proof.decision_ray is None or proof.recourse_ray is None:
-        return proof
-    return replace(
-        proof, decision_ray=proof.decision_ray * of_z, recourse_ray=proof.recourse_ray * of_u
+        found, decision=found.decision * z, recourse=found.recourse * u, certificates=certificates
     )
 
 
@@ -136,23 +120,15 @@ def _fit(logs: torch.Tensor) -> torch.Tensor:
 
 def _pattern(program: ScenarioProgram) -> torch.Tensor:
     """Largest coefficients of all scenarios, ``(B | 1, rows, n_z + n_u)``."""
-    k = program.n_recourse
     P, G, E = (block.detach().abs() for block in (program.P, program.G, program.E))
     D, T, W, F, V = (_over_scenarios(getattr(program, name)) for name in "DTWFV")
     # The diagonals bound a convex cost's other entries: |P_ij|² ≤ P_ii P_jj.
     P, D = (block.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(1) for block in (P, D))
     T = torch.nn.functional.pad(T, (0, 0, 0, W.shape[-2] - T.shape[-2]))
     lead = max(block.shape[0] for block in (P, G, E, D, T, W, F, V))
-    rows = [
-        torch.cat([of_z.expand(lead, -1, -1), of_u.expand(lead, -1, -1)], dim=-1)
-        for of_z, of_u in (
-            (G, G.new_zeros(1, G.shape[1], k)),
-            (E, E.new_zeros(1, E.shape[1], k)),
-            (T, W),
-            (F, V),
-            (P, D),
-        )
-    ]
+    G, E = (torch.nn.functional.pad(block, (0, program.n_recourse)) for block in (G, E))
+    pairs = ((G,), (E,), (T, W), (F, V), (P, D))
+    rows = [torch.cat([part.expand(lead, -1, -1) for part in pair], dim=-1) for pair in pairs]
     return torch.cat(rows, dim=1).cpu()
 
 
