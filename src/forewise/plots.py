@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from forewise.datasets.base import Dataset
+from forewise.exceptions import MissingDependencyError
 from forewise.policy import Policy, ScenarioPolicy
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingDependencyError(
+        'figures need Matplotlib, which is not installed: pip install "forewise[plots]"'
+    ) from error
 
 STYLE = {
     "font.size": 9,

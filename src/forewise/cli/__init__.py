@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.text import Text
 
 from forewise import __version__
-from forewise.demo import run_learning_demo, run_solving_demo
 from forewise.exceptions import ForewiseError, StorageError
 
 HELP = "Contextual stochastic optimisation with learned distributions."
@@ -46,6 +45,9 @@ def demo(
         raise StorageError(f"picture must be in a folder that exists, but is {str(picture)!r}")
     if picture.suffix not in (".png", ".pdf", ".svg"):
         raise StorageError(f"picture must end in .png, .pdf or .svg, but is {str(picture)!r}")
+    # What a command needs is imported when it runs: `--help` and `--version` are for reading.
+    from forewise.demo import run_learning_demo, run_solving_demo
+
     console = Console()
     run_solving_demo(console)
     run_learning_demo(console, picture)
