@@ -1,7 +1,4 @@
-"""The rows and the problems of a case: real data, in order of time.
-
-May import: datasets, features, problems, and its sibling `case_schema`.
-"""
+"""The rows and the problems of a case: real data, in order of time."""
 
 from __future__ import annotations
 
@@ -14,12 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forewise.datasets import (
-    bakery,
-    bakery_contexts,
-    victoria,
-    victoria_contexts,
-)
+from forewise.datasets import bakery, bakery_contexts, victoria, victoria_contexts
 from forewise.datasets.bakeries import columns_in_pieces
 from forewise.features import relative_to
 from forewise.problems import Problem
@@ -29,7 +21,7 @@ from forewise_lab.datasets import (
     day_ahead_problem,
     oven_problem,
 )
-from forewise_lab.experiments.case_schema import DecisionTable, SourceTable
+from forewise_lab.experiments.configuration import DecisionTable, SourceTable
 
 _MEGAWATTS = 1000.0
 #: Column with a recent mean of the series, and the least that outcomes are divided by.
@@ -38,7 +30,7 @@ _RECENT, _LEAST_UNIT = "demand_mean_28", 1.0
 
 @dataclass(frozen=True, eq=False)
 class CaseRows:
-    """What was known and what came, row by row, in order of time.
+    """Contexts and outcomes, row by row, in order of time.
 
     Attributes
     ----------
@@ -62,7 +54,7 @@ class CaseRows:
     series_names: tuple[str, ...]
 
 
-# Works of one case follow each other, and making contexts is dearer than many a fit.
+# Fits of one case follow each other, and making contexts takes longer than many a fit.
 @lru_cache(maxsize=1)
 def load_case(source: SourceTable, data_dir: Path | None, sized_before: date) -> CaseRows:
     """The rows of a case; `sized_before` is the day before which ovens are sized."""
@@ -90,7 +82,7 @@ def _series(table: pd.DataFrame) -> CaseRows:
     pieces = [name for name in columns_in_pieces(contexts) if name != _RECENT]
     unit = contexts[_RECENT].clip(lower=_LEAST_UNIT)
     contexts = relative_to(contexts, _RECENT, pieces, least=_LEAST_UNIT)
-    # The first open days of a series, which have no past at all, are neither learned nor judged.
+    # The first open days of a series, which have no past at all, are neither trained on nor decided.
     kept = ~table["closed"] & (contexts[f"{_RECENT}_missing"] == 0)
     table, contexts = table[kept], contexts[kept]
     names = table["store"].astype(str) + "/" + table["product"].astype(str)
@@ -144,3 +136,28 @@ def _in_order(
 
 def _named(contexts: pd.DataFrame, beginnings: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(i for i, name in enumerate(contexts.columns) if name.startswith(beginnings))
+
+
+def cost_or_risk(
+    cost: np.ndarray, days: np.ndarray, series: np.ndarray, cvar: float | None
+) -> np.ndarray:
+    """One number per row whose mean is the metric of the case: the cost, or its CVaR.
+
+    For a CVaR it is t + (cost − t)₊ / (1 − cvar), with t the quantile at `cvar` of the method's own
+    costs on the same weekday of the same series: the mean of these numbers is the mean CVaR of such
+    groups. One CVaR of all rows would be about the busiest days alone, on which every method fills
+    the oven.
+
+    Parameters
+    ----------
+    cost : array (n_rows,)
+    days : array of datetime64[D] (n_rows,)
+    series : array of int (n_rows,)
+    cvar : float or None
+    """
+    if cvar is None:
+        return cost
+    weekday = pd.DatetimeIndex(days.astype("datetime64[s]")).day_of_week.to_numpy()
+    column = pd.Series(cost)
+    threshold = column.groupby([series, weekday]).transform(lambda own: own.quantile(cvar))
+    return (threshold + (column - threshold).clip(lower=0) / (1 - cvar)).to_numpy()

@@ -1,7 +1,7 @@
 """The words of the settings files, and what each stands for.
 
 To add a data set, a problem, a predictor, a schedule or an encoding to what settings files can
-name, add a line to its table. May import: datasets, predictors, problems, solvers.
+name, add a line to its table.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ METRICS = ("R", "FR", "EFR", "FR32", "cost", "CRPS", "coverage90")
 FORECAST_METRICS = frozenset({"CRPS", "coverage90"})
 ORACLE_METRICS = frozenset({"FR", "EFR", "FR32"})
 
-#: Whoever has this one knows the outcome: a floor to compare with.
+#: Perfect foresight: the outcome is known, a lower bound to compare with.
 FORESIGHT = "foresight"
 LEARNERS = ("decoupled", "combined", "direct", "constant", "oracle", FORESIGHT)
 #: Learners whose policies have no scenarios.
@@ -78,7 +78,7 @@ NETWORKS = frozenset({"bayesian", "mixture", "point", "gaussian", "ensemble"})
 
 @dataclass(frozen=True)
 class Solvers:
-    """Who is trained through, who decides for the test rows, who finds the oracle's decisions."""
+    """Solvers of training, of decisions for the test rows, and of the oracle's decisions."""
 
     training: Solver = field(default_factory=AutoSolver)
     deciding: Solver = field(default_factory=AutoSolver)

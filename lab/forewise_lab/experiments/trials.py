@@ -1,8 +1,4 @@
-"""The settings of a method that are tried in a case, and the learning of one of them.
-
-May import: exceptions, datasets, problems, predictors, policy, and its siblings `kinds`, `methods`,
-`baselines`, `cases`, `case_schema`, `schema`, `loading`.
-"""
+"""The settings of a method that are tried in a case, and the fit of one of them."""
 
 from __future__ import annotations
 
@@ -19,17 +15,22 @@ from forewise.policy import ScenarioPolicy
 from forewise.predictors import BoostingPredictor, PointPredictor
 from forewise.problems import Newsvendor, Problem
 from forewise.problems.risk_averse import without_risk
-from forewise_lab.experiments.baselines import Rule, ScenarioRule
-from forewise_lab.experiments.case_schema import CaseTable
 from forewise_lab.experiments.cases import CaseRows
 from forewise_lab.experiments.kinds import Solvers
-from forewise_lab.experiments.loading import Settings, merged
 from forewise_lab.experiments.methods import Method, Task, check_method, fit_rule
-from forewise_lab.experiments.schema import Free, MethodTable, RollingTable
+from forewise_lab.experiments.rules import PolicyRule, Rule
+from forewise_lab.experiments.configuration import (
+    CaseTable,
+    Free,
+    MethodTable,
+    RollingTable,
+    Settings,
+    merged,
+)
 
-# Decoupled learning does not know the problem; networks look at the cost of decisions now and
-# then while they train, and this one costs next to nothing to look at.
-_QUICK_TO_WATCH = Newsvendor(shortage=1.0, excess=2.0)
+# Decoupled learning does not use the problem, but networks report the cost of decisions while they
+# train: this one is cheap to solve.
+_CHEAP = Newsvendor(shortage=1.0, excess=2.0)
 _FEWEST_ROWS = 100  # of a series that has a model of its own
 _BORROWED = np.timedelta64(28, "D")
 
@@ -44,9 +45,9 @@ class Trial:
         0 for the first.
     method : Method
     rolling : RollingTable
-        How it learns from the past; without the trials.
+        Without the trials.
     change : dict
-        What the trial changes, as the settings file says.
+        What the trial changes.
     """
 
     number: int
@@ -55,7 +56,7 @@ class Trial:
     change: Free
 
     def identity(self) -> Free:
-        """What decides the results, as plain values."""
+        """The settings that decide the results, for the configuration hash."""
         return self.method.identity() | {"rolling": self.rolling.model_dump()}
 
     def m(self, case: CaseTable) -> int:
@@ -66,10 +67,7 @@ class Trial:
 
 def trials_of(settings: Settings, case: str, name: str) -> tuple[Trial, ...]:
     """The trials of a method in a case; one, if its settings list none."""
-    table = settings.cases[case]
-    whole: Free = {"training": table.network.training, "hidden_sizes": table.network.hidden_sizes}
-    for change in (*_lineage(settings, name, ()), table.only.get(name, MethodTable())):
-        whole = merged(whole, change.model_dump(exclude_unset=True, exclude={"like"}))
+    whole = settings.method_table(case, name)
     rolling: Free = dict(whole.pop("rolling", {}))
     changes: tuple[Free, ...] = rolling.pop("trials", ()) or ({},)
     return tuple(
@@ -79,26 +77,16 @@ def trials_of(settings: Settings, case: str, name: str) -> tuple[Trial, ...]:
     )  # fmt: skip
 
 
-def _lineage(settings: Settings, name: str, seen: tuple[str, ...]) -> list[MethodTable]:
-    """The method's table, after those that it is `like`."""
-    table = settings.methods[name]
-    if table.like is None:
-        return [table]
-    if table.like not in settings.methods or table.like in (name, *seen):
-        raise InvalidInputError(f"[methods.{name}] like: must be another method")
-    return [*_lineage(settings, table.like, (*seen, name)), table]
-
-
 def _trial(where: str, number: int, name: str, base: Free, change: Free) -> Trial:
     try:
         checked = MethodTable.model_validate(change).model_dump(exclude_unset=True)
         whole = merged(base, checked)
         rolling = RollingTable.model_validate(whole.pop("rolling"))
-        method = Method.of(name, whole)
+        method = Method.from_table(name, whole)
         check_method(method)
     except ValidationError as error:
-        told = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
-        raise InvalidInputError(f"{where}: {'; '.join(told)}") from error
+        faults = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
+        raise InvalidInputError(f"{where}: {'; '.join(faults)}") from error
     except ForewiseError as error:
         raise InvalidInputError(f"{where}: {error}") from error
     return Trial(number, method, rolling, change)
@@ -108,7 +96,7 @@ def fit_trial(
     trial: Trial,
     rows: CaseRows,
     places: np.ndarray,
-    judged: np.ndarray,
+    decided: np.ndarray,
     problems: Mapping[str, Problem],
     case: CaseTable,
     seed: int,
@@ -120,9 +108,9 @@ def fit_trial(
     trial : Trial
     rows : CaseRows
     places : array of int
-        Rows to learn from, in order of time.
-    judged : array of int
-        Rows that will be decided: seen by nobody but who is told the future.
+        Rows to train on, in order of time.
+    decided : array of int
+        Rows that will be decided; only perfect foresight sees their outcomes.
     problems : mapping of name to Problem
     case : CaseTable
     seed : int
@@ -131,30 +119,30 @@ def fit_trial(
     -------
     dict of list of Rule
         A list of one, or as many as there are series. A series with fewer than 100 rows has no
-        model of its own: it learns from the last four weeks of all series.
+        model of its own: it is trained on the last four weeks of all series.
     """
     groups = [places] if trial.rolling.each == "all" else _by_series(rows, places)
     method = _with_places(trial.method, rows, trial.m(case))
     fitted: dict[str, list[Rule]] = {name: [] for name in problems}
     for group in groups:
         if method.learner["kind"] == "decoupled":
-            rule = _fit(method, trial, rows, group, judged, _QUICK_TO_WATCH, case, seed)
+            rule = _fit(method, trial, rows, group, decided, _CHEAP, case, seed)
             for name, problem in problems.items():
                 fitted[name].append(_deciding(rule, problem))
         else:
             for name, problem in problems.items():
-                rule = _fit(method, trial, rows, group, judged, problem, case, seed)
+                rule = _fit(method, trial, rows, group, decided, problem, case, seed)
                 fitted[name].append(_deciding(rule, problem))
     return fitted
 
 
 def _deciding(rule: Rule, problem: Problem) -> Rule:
     """The rule for a problem, whatever problem it was learned with."""
-    if not (isinstance(rule, ScenarioRule) and isinstance(rule.policy, ScenarioPolicy)):
+    if not (isinstance(rule, PolicyRule) and isinstance(rule.policy, ScenarioPolicy)):
         return rule
     if isinstance(rule.policy.predictor, PointPredictor | BoostingPredictor):
         problem = without_risk(problem)  # they have one scenario
-    return ScenarioRule(replace(rule.policy, problem=problem))
+    return PolicyRule(replace(rule.policy, problem=problem))
 
 
 def _by_series(rows: CaseRows, places: np.ndarray) -> list[np.ndarray]:
@@ -170,14 +158,14 @@ def decide_rows(
     """Decisions (n_places, n_decisions) for some rows, in the outcomes' own units."""
     m = trial.m(case)
     if trial.rolling.each == "all":
-        decided = rules[0].decide(rows.X[places], m, seed)
+        decision = rules[0].decide(rows.X[places], m, seed)
     else:
         own = rows.series[places]
         parts = {s: rules[s].decide(rows.X[places[own == s]], m, seed) for s in np.unique(own)}
-        decided = np.empty((len(places), next(iter(parts.values())).shape[1]))
+        decision = np.empty((len(places), next(iter(parts.values())).shape[1]))
         for s, part in parts.items():
-            decided[own == s] = part
-    return decided * rows.unit[places, None] if trial.rolling.relative else decided
+            decision[own == s] = part
+    return decision * rows.unit[places, None] if trial.rolling.relative else decision
 
 
 def _fit(
@@ -185,12 +173,12 @@ def _fit(
     trial: Trial,
     rows: CaseRows,
     places: np.ndarray,
-    judged: np.ndarray,
+    decided: np.ndarray,
     problem: Problem,
     case: CaseTable,
     seed: int,
 ) -> Rule:
-    data, test = (_dataset(rows, some, trial.rolling.relative) for some in (places, judged))
+    data, test = (_dataset(rows, some, trial.rolling.relative) for some in (places, decided))
     days = rows.days[places]
     late = days > days[-1] - np.timedelta64(case.stopping_days, "D")
     if not method.is_network or method.keep == "last":

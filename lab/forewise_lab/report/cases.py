@@ -1,7 +1,4 @@
-"""What the methods of a case cost, decision by decision, as the page about real data reads it.
-
-May import: exceptions, experiments, metrics.
-"""
+"""What the methods of a case cost, decision by decision, as the page about real data reads it."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import CaseTable, Settings, judged_windows, read_costs, read_rows
+from forewise_lab.experiments import CaseTable, Settings, evaluation_windows, read_costs, read_rows
+from forewise_lab.experiments.cases import cost_or_risk
 from forewise_lab.experiments.kinds import FORESIGHT
-from forewise_lab.experiments.tails import judged_costs
 from forewise_lab.experiments.trials import trials_of
 
 _COST = "cost"
@@ -49,16 +46,16 @@ class MethodCosts:
     chosen: str
     n_seeds: int
 
-    def judged(self, cvar: float | None) -> np.ndarray:
-        """One figure per row whose mean is what the case is judged by; see `judged_costs`."""
+    def scored(self, cvar: float | None) -> np.ndarray:
+        """One number per row whose mean is the metric of the case; see `cost_or_risk`."""
         cost = self.costs.iloc[:, 2:].to_numpy().mean(axis=1)
         days, series = self.costs["date"].to_numpy(), self.costs["series"].to_numpy()
-        return judged_costs(cost, days.astype("datetime64[D]"), series, cvar)
+        return cost_or_risk(cost, days.astype("datetime64[D]"), series, cvar)
 
 
 @dataclass(frozen=True, eq=False)
 class CaseResult:
-    """A case: its finished methods, what is missing, and what no forecast can avoid.
+    """A case: its finished methods, the missing ones, and perfect foresight.
 
     Attributes
     ----------
@@ -67,7 +64,7 @@ class CaseResult:
     methods : tuple of MethodCosts
     missing : tuple of str
     foresight : MethodCosts or None
-        Decisions that knew what would come: not a method, but the floor of all of them.
+        Perfect foresight: not a method, but the lower bound of all of them.
     """
 
     name: str
@@ -99,10 +96,10 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
     """
     rows = read_rows(folder)
     if "fold" not in rows.columns:
-        raise InvalidInputError(f"{str(folder)!r} has no rows of real cases: `forewise run real`")
+        raise InvalidInputError(f"{str(folder)!r} has no rows of real cases: `forewise-lab run real`")
     if rows["quick"].any():
         raise InvalidInputError(
-            f"{str(folder)!r} has rows of a quick run, whose figures mean nothing: run the same "
+            f"{str(folder)!r} has rows of a quick run, whose numbers mean nothing: run the same "
             "without --quick, into a folder of its own"
         )
     rows = rows[(rows["metric"] == _COST) & (rows["fold"] >= 0)]
@@ -111,7 +108,7 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
         found, missing, foresight = [], [], None
         for method in table.methods:
             own = rows[(rows["experiment"] == name) & (rows["method"] == method)]
-            n_windows = len(judged_windows(table))
+            n_windows = len(evaluation_windows(table))
             made = _method(settings, name, method, own, n_windows, Path(folder))
             if made is None:
                 there = own["window"].nunique()
@@ -169,14 +166,14 @@ def _require_same_rows(case: str, methods: list[MethodCosts]) -> None:
 
 def _in_words(settings: str) -> str:
     """``{"training": {"learning_rate": 0.002}}`` as "learning_rate 0.002"."""
-    told: list[str] = []
+    found: list[str] = []
 
     def walk(table: dict[str, object]) -> None:
         for key, value in table.items():
             if isinstance(value, dict):
                 walk(value)
             else:
-                told.append(f"{key} {value}")
+                found.append(f"{key} {value}")
 
     walk(json.loads(settings))
-    return ", ".join(told)
+    return ", ".join(found)

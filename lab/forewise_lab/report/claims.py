@@ -1,7 +1,6 @@
-"""The paper's claims, each with what the rows say: a verdict, and the interval it rests on.
+"""The paper's claims, each with a verdict and the intervals it rests on.
 
-Everything is paired over seeds: both methods of a seed have the same data. May import: its
-siblings `formats`, `paper`, `results`, `statistics`.
+All estimates are paired over seeds: both methods of a seed have the same data.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forewise_lab.report import paper
-from forewise_lab.report.formats import number
+from forewise_lab.report.rendering import number
 from forewise_lab.report.results import At, Results
 from forewise_lab.report.statistics import Summary, paired_difference, slope_per_doubling
 
@@ -27,18 +26,10 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One number that speaks for or against a claim: below zero for it, above zero against.
+    """One estimate: below zero it supports a claim, above zero it contradicts it.
 
-    Attributes
-    ----------
-    what : str
-        Where it was measured.
-    estimate : Summary or None
-        None where the rows are missing.
-    metric : str
-        Where a claim has several.
-    n_planned : int
-        Seeds that the experiment plans.
+    `what` says where it was measured, `metric` which one where a claim has several; `n_planned`
+    are the seeds that the experiment plans. `estimate` is None where the rows are missing.
     """
 
     what: str

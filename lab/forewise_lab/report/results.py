@@ -1,10 +1,8 @@
-"""The results table as the report reads it: checked, one version of every fit, in table units.
-
-May import: exceptions, experiments.
-"""
+"""The results table as the report reads it: checked, one version of every fit, in table units."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,16 +10,14 @@ import numpy as np
 import pandas as pd
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import Settings, load_settings
+from forewise_lab.experiments import COLUMNS, Settings, load_settings
+from forewise_lab.experiments.work import ERROR
 
-#: The metric of a fit that failed; its note says why.
-ERROR = "error"
 #: Metrics that an experiment's scale applies to; the others have units of their own.
 SCALED = frozenset({"R", "FR", "EFR", "FR32", "cost"})
 
 _KEY = ["experiment", "method", "seed", "n_train", "m_train", "m", "metric"]
-_OTHERS = ["seconds", "decide_seconds", "peak_memory_mib", "forewise", "torch", "numpy", "python"]
-_OTHERS += ["revision", "dirty", "quick", "config_hash", "finished_at", "note"]
+_LONGEST_REASON = 400  # characters
 
 
 @dataclass(frozen=True, order=True)
@@ -35,20 +31,20 @@ class At:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The figures that the report is made from.
+    """The values that the report is made from.
 
     Attributes
     ----------
     rows : DataFrame
-        Finite figures, one version of each; `value` is raw.
+        Finite values, one version of each; `value` is raw.
     settings : Settings
-        Titles, scales, headlines, what is planned, and the paper's figures.
+        Titles, scales, headlines, plan, and the paper's numbers.
     failures : DataFrame
-        Rows of fits that failed, and of figures that are not finite numbers.
+        Rows of fits that failed, and of values that are not finite.
     superseded : int
         Rows of fits that were run again with other settings; they are not used.
     quick : bool
-        Whether these are the rows of a quick run, whose figures mean nothing.
+        Whether these are the rows of a quick run, whose numbers mean nothing.
     left_out : int
         Rows of the other kind, which are not used.
     """
@@ -95,15 +91,15 @@ class Results:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know of these rows before anything else."""
-        told = []
+        notes = []
         if self.quick:
-            told.append(
-                "A quick run: tiny networks and few rows, so that its figures mean nothing."
+            notes.append(
+                "A quick run: tiny networks and few rows, so that its numbers mean nothing."
             )
         if self.left_out:
-            kind = "whole" if self.quick else "quick"
-            told.append(f"{self.left_out} rows of {kind} runs were left out.")
-        return tuple(told)
+            kind = "full" if self.quick else "quick"
+            notes.append(f"{self.left_out} rows of {kind} runs were left out.")
+        return tuple(notes)
 
     def scale(self, experiment: str, metric: str) -> float:
         """What raw values are multiplied with in tables."""
@@ -173,13 +169,12 @@ def gather(
     Parameters
     ----------
     rows : DataFrame
-        What `forewise_lab.experiments.read_rows` returns. What was gathered before is returned as
-        it is.
+        From `forewise_lab.experiments.read_rows`. `Results` are returned as they are.
     settings : Settings, optional
-        Those that come with forewise by default.
+        The shipped ones by default.
     quick : bool
-        Take the rows of quick runs, whose figures mean nothing, instead of the whole ones: all
-        that is made of them says so.
+        Take the rows of quick runs instead of those of full ones: all that is made of them says
+        so.
 
     Raises
     ------
@@ -203,8 +198,8 @@ def gather(
             "rows must have at least one row, but is empty: run something first"
         )
     # Windows of real cases have no training size; another page is about them.
-    table = rows[rows["n_train"].notna()].reindex(columns=[*_KEY, "value", *_OTHERS])
-    chosen = of_kind(table, quick)
+    table = rows[rows["n_train"].notna()].reindex(columns=list(COLUMNS))
+    chosen = _of_kind(table, quick)
     left_out, table = len(table) - len(chosen), chosen
     current = _latest(table)
     value = pd.to_numeric(current["value"], errors="coerce").astype(float)
@@ -212,7 +207,7 @@ def gather(
     if not usable.any():
         reasons = "; ".join(dict.fromkeys(current["note"].dropna().astype(str)))
         raise InvalidInputError(
-            "rows must have at least one figure, but every fit failed: "
+            "rows must have at least one value, but every fit failed: "
             + (reasons or "no reason given")
         )
     return Results(
@@ -225,22 +220,15 @@ def gather(
     )
 
 
-def of_kind(rows: pd.DataFrame, quick: bool = False) -> pd.DataFrame:
-    """The rows of whole runs, or those of quick ones; never both.
-
-    Raises
-    ------
-    InvalidInputError
-        If all rows are of the other kind.
-    """
-    marked = rows["quick"].eq(True) if "quick" in rows.columns else pd.Series(False, rows.index)
-    chosen = rows[marked == quick]
+def _of_kind(rows: pd.DataFrame, quick: bool) -> pd.DataFrame:
+    """The rows of full runs, or those of quick ones; never both."""
+    chosen = rows[rows["quick"].eq(True) == quick]
     if rows.empty or not chosen.empty:
         return chosen
     if quick:
-        raise InvalidInputError("rows must have some of a quick run, but all are whole results")
+        raise InvalidInputError("rows must have some of a quick run, but all are of full runs")
     raise InvalidInputError(
-        "rows must have some of a whole run, but all are of a quick one, whose figures mean "
+        "rows must have some of a full run, but all are of a quick one, whose numbers mean "
         "nothing: run the same without --quick, or ask for quick rows"
     )
 
@@ -248,7 +236,7 @@ def of_kind(rows: pd.DataFrame, quick: bool = False) -> pd.DataFrame:
 def _latest(table: pd.DataFrame) -> pd.DataFrame:
     """Of a method that was run with several settings, the rows of the one that finished last.
 
-    Means over seeds must not mix settings, and what was run last is what the user has now.
+    Means over seeds must not mix settings.
     """
     ordered = table.assign(
         config_hash=table["config_hash"].astype(object).fillna("").astype(str),
@@ -257,3 +245,81 @@ def _latest(table: pd.DataFrame) -> pd.DataFrame:
     last = ordered.groupby(["experiment", "method"])["config_hash"].transform("last")
     current = ordered[ordered["config_hash"] == last]
     return current.drop_duplicates(_KEY, keep="last").sort_index()
+
+
+@dataclass(frozen=True)
+class MissingFits:
+    """Fits of one experiment that are not in the table.
+
+    `experiment` is its title, `planned` and `found` count fits, `lines` name the missing ones.
+    """
+
+    experiment: str
+    planned: int
+    found: int
+    lines: tuple[str, ...]
+
+
+def missing_fits(results: Results) -> tuple[MissingFits, ...]:
+    """Experiments that are not complete, in the settings' order."""
+    rows = results.rows
+    columns = (rows[c].tolist() for c in ("experiment", "method", "seed", "n_train", "m_train"))
+    there = set(zip(*columns, strict=True))
+    found = []
+    for name, table in results.settings.experiments.items():
+        m_trains = tuple(dict.fromkeys(pair[0] for pair in table.scenarios))
+        expected = results.planned_seeds(name)
+        lines: list[str] = []
+        planned = missing = 0
+        for method in table.methods:
+            absent = {
+                (n_train, m_train): [
+                    seed for seed in expected if (name, method, seed, n_train, m_train) not in there
+                ]
+                for n_train in table.n_train
+                for m_train in m_trains
+            }
+            planned += len(absent) * len(expected)
+            missing += sum(len(seeds) for seeds in absent.values())
+            lines += _lines(results.method_title(method), len(expected), absent)
+        if missing == planned:
+            lines = ["nothing yet"]
+        if missing:
+            title = results.experiment_title(name)
+            found.append(MissingFits(title, planned, planned - missing, tuple(lines)))
+    return tuple(found)
+
+
+def failed_fits(results: Results) -> tuple[str, ...]:
+    """What failed or gave no finite value, and why."""
+    found: dict[str, None] = {}
+    for row in results.failures.to_dict("records"):
+        where = (
+            f"{results.experiment_title(row['experiment'])}, "
+            f"{results.method_title(row['method'])}, seed {row['seed']}"
+        )
+        if row["metric"] == ERROR:
+            why = str(row["note"] or "no reason given")
+        else:
+            why = f"{row['metric']} at M = {row['m']} is not a finite number"
+        found[f"{where}: {why[:_LONGEST_REASON]}"] = None
+    return tuple(found)
+
+
+def _lines(title: str, n_seeds: int, absent: dict[tuple[int, int], list[int]]) -> Iterable[str]:
+    """One line per method where all its sizes lack the same seeds, otherwise one per size."""
+    lacking = {place: seeds for place, seeds in absent.items() if seeds}
+    if not lacking:
+        return
+    same = len({tuple(seeds) for seeds in lacking.values()}) == 1
+    if same and len(lacking) == len(absent):
+        yield f"{title}: {_seeds(next(iter(lacking.values())), n_seeds)}"
+        return
+    for (n_train, m_train), seeds in lacking.items():
+        yield f"{title}, {n_train} rows, M_train {m_train}: {_seeds(seeds, n_seeds)}"
+
+
+def _seeds(seeds: list[int], n_seeds: int) -> str:
+    if len(seeds) == n_seeds:
+        return "all seeds"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"

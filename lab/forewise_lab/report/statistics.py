@@ -1,8 +1,6 @@
-"""Means over seeds, and what can be said about them: intervals, tests, paired differences, slopes.
+"""Means over seeds, with 95 % t-intervals, Welch's test, paired differences and slopes.
 
-All intervals are 95 % t-intervals; with five seeds they are wide, and that is the point of showing
-them. With fewer than three there is none: Student's quantile for two is 12.7, and such an interval
-says nothing but that there were two. May import: nothing of forewise.
+Fewer than three seeds have no interval: Student's quantile for two is 12.7.
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ BETTER, WORSE, SAME = "better", "worse", "same"
 class Summary:
     """The values of some seeds: mean, standard deviation (n − 1), 95 % t-interval of the mean.
 
-    What they are too few for is NaN: the interval of fewer than three, the standard deviation of
-    one.
+    The interval of fewer than three seeds is NaN, and so is the standard deviation of one.
     """
 
     n: int

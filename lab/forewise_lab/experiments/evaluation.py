@@ -1,7 +1,4 @@
-"""What decisions are measured with: regrets, the oracle, forecasts, and feasibility.
-
-May import: exceptions, scenarios, problems, datasets, metrics, and its siblings `kinds`, `schema`.
-"""
+"""What decisions on the test rows are measured with: regrets, the oracle, forecast scores."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ from forewise.exceptions import InvalidInputError
 from forewise.problems import Problem
 from forewise.scenarios import Scenarios
 from forewise_lab.experiments.kinds import DATASETS, PROBLEM_NUMBERS, PROBLEMS, SOLVERS
-from forewise_lab.experiments.schema import DatasetTable, OracleTable, ProblemTable
+from forewise_lab.experiments.configuration import DatasetTable, OracleTable, ProblemTable
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the runs of one seed share: data, problem, and what is needed to judge decisions."""
+    """What the fits of one seed share: data, problem, oracle."""
 
     dataset: DatasetTable
     problem: ProblemTable
@@ -37,8 +34,8 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Court:
-    """The data and the problem of a setting, and the oracle's decisions on the test rows.
+class Evaluation:
+    """Data and problem of a setting, and the oracle's decisions on the test rows.
 
     `true_scenarios`, `oracle` and `few_oracle` are None where the distribution is not known.
     """
@@ -50,41 +47,39 @@ class Court:
     oracle: torch.Tensor | None
     few_oracle: torch.Tensor | None
 
-    def figures(
-        self, decision: np.ndarray, scenarios: Scenarios | None, metrics: Iterable[str]
+    def metrics(
+        self, decision: np.ndarray, scenarios: Scenarios | None, names: Iterable[str]
     ) -> dict[str, float]:
-        """The metrics of decisions (n_contexts, n_decisions) on the test rows.
+        """Metrics of decisions (n_contexts, n_decisions) on the test rows.
 
         Raises an `InfeasibleDecisionError` rather than score what violates a constraint.
         """
         chosen = torch.from_numpy(decision)
         outcome = torch.from_numpy(self.split.test.y)
         cost = self.problem.cost(chosen, outcome)
-        return {
-            metric: self._figure(metric, chosen, outcome, cost, scenarios) for metric in metrics
-        }
+        return {name: self._metric(name, chosen, outcome, cost, scenarios) for name in names}
 
-    def _figure(
+    def _metric(
         self,
-        metric: str,
+        name: str,
         decision: torch.Tensor,
         outcome: torch.Tensor,
         cost: torch.Tensor,
         scenarios: Scenarios | None,
     ) -> float:
-        if metric == "cost":
+        if name == "cost":
             return cost.mean().item()
-        if metric == "R":
+        if name == "R":
             return (cost - self.informed_cost).mean().item()
-        if metric in ("FR", "FR32"):
-            oracle = self.oracle if metric == "FR" else self.few_oracle
+        if name in ("FR", "FR32"):
+            oracle = self.oracle if name == "FR" else self.few_oracle
             assert oracle is not None
             return (cost - self.problem.cost(oracle, outcome)).mean().item()
-        if metric == "EFR":
+        if name == "EFR":
             assert self.true_scenarios is not None
             return expected_regret(self.problem, decision, self.true_scenarios, oracle=self.oracle)
         assert scenarios is not None
-        if metric == "CRPS":
+        if name == "CRPS":
             return crps(scenarios, outcome).mean().item()
         return interval_coverage(scenarios, outcome, 0.9).mean().item()
 
@@ -101,11 +96,10 @@ def load_split(setting: Setting) -> Split:
     return Split(split.train, split.validation[: table.n_validation], split.test[: table.n_test])
 
 
-# The runs of one seed follow each other: whoever computes them needs one court at a time, and
-# the oracle is dearer than many a fit.
+# The fits of one seed follow each other, and the oracle takes longer than many a fit.
 @lru_cache(maxsize=1)
-def hold_court(setting: Setting) -> Court:
-    """Data, problem and oracle of a setting; the last one is remembered."""
+def make_evaluation(setting: Setting) -> Evaluation:
+    """Data, problem and oracle of a setting; the last one is cached."""
     split = load_split(setting)
     numbers = setting.problem.model_dump(exclude={"name"}, exclude_none=True)
     extra = set(numbers) - PROBLEM_NUMBERS[setting.problem.name]
@@ -114,20 +108,13 @@ def hold_court(setting: Setting) -> Court:
             f"problem {setting.problem.name} has no {', '.join(sorted(extra))} to set"
         )
     problem = PROBLEMS[setting.problem.name](split, **numbers)
-    outcome = torch.from_numpy(split.test.y)
-    informed = informed_optimum(problem, outcome, None).cost
+    informed = informed_optimum(problem, torch.from_numpy(split.test.y), None).cost
     if setting.oracle is None:
-        return Court(split, problem, informed, None, None, None)
+        return Evaluation(split, problem, informed, None, None, None)
     solver = SOLVERS[setting.solver].oracle
     draws, few = (
         split.test.true_scenarios(count, np.random.default_rng([setting.seed, count]))
         for count in (setting.oracle.draws, setting.oracle.few_draws)
     )
-    return Court(
-        split,
-        problem,
-        informed,
-        draws,
-        oracle_decision(problem, draws, solver),
-        oracle_decision(problem, few, solver),
-    )
+    oracles = (oracle_decision(problem, some, solver) for some in (draws, few))
+    return Evaluation(split, problem, informed, draws, *oracles)

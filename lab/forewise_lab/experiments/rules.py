@@ -1,7 +1,4 @@
-"""What decides for the test rows: fitted policies, constants, the oracle, and who knows the future.
-
-May import: datasets, metrics, policy, problems, scenarios, solvers.
-"""
+"""What decides for the test rows: fitted policies, constants, the oracle, perfect foresight."""
 
 from __future__ import annotations
 
@@ -28,18 +25,18 @@ class Rule(ABC):
         """Decisions (n_contexts, n_decisions); called once for each M."""
 
     def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        """The scenarios that `decide` looked at; None where there are none."""
+        """The scenarios of `decide`; None where there are none."""
         return None
 
 
 @dataclass(frozen=True)
-class ScenarioRule(Rule):
+class PolicyRule(Rule):
     """A fitted policy."""
 
     policy: Policy
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """What the policy decides; a context without an optimal decision raises."""
+        """The policy's decisions; a context without an optimal decision raises."""
         return np.asarray(self.policy.decide(X, m, random_state=seed))
 
     def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
@@ -51,7 +48,7 @@ class ScenarioRule(Rule):
 
 @dataclass(frozen=True)
 class ConstantRule(Rule):
-    """The same decision whatever the context."""
+    """The same decision in every context."""
 
     decision: Any
 
@@ -62,10 +59,10 @@ class ConstantRule(Rule):
 
 @dataclass(frozen=True)
 class OracleRule(Rule):
-    """Decides with M draws from the true distribution: the best that M scenarios can do.
+    """Decides with M draws from the true distribution.
 
-    Its draws are not those of the oracle that decisions are compared with, so that its own
-    fair regret is the price of having M scenarios only.
+    Its draws are not those of the oracle that decisions are compared with, so that its own fair
+    regret is the price of having M scenarios only.
     """
 
     problem: Problem
@@ -73,26 +70,24 @@ class OracleRule(Rule):
     seed: int
     solver: Solver
 
-    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        """True ones."""
+    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios:
+        """Draws from the true distribution."""
         return self.test.true_scenarios(m, np.random.default_rng([self.seed, m, 1]))
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
         """Optimal for M true scenarios."""
-        drawn = self.scenarios(X, m, seed)
-        assert drawn is not None
-        return oracle_decision(self.problem, drawn, self.solver).numpy()
+        return oracle_decision(self.problem, self.scenarios(X, m, seed), self.solver).numpy()
 
 
 @dataclass(frozen=True)
 class ForesightRule(Rule):
-    """Decides for the test rows knowing their outcomes: no forecast can do better."""
+    """Decides for the test rows with their outcomes known: a lower bound of the cost."""
 
     problem: Problem
     test: Dataset
     solver: Solver
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """Optimal for what came."""
-        came = Scenarios(self.test.y[:, None])
-        return oracle_decision(without_risk(self.problem), came, self.solver).numpy()
+        """Optimal for the outcome."""
+        known = Scenarios(self.test.y[:, None])
+        return oracle_decision(without_risk(self.problem), known, self.solver).numpy()

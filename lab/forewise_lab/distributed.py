@@ -1,9 +1,7 @@
-"""WHERE work is done: in this process, in others beside it, or on a cluster.
+"""Maps: where independent tasks are computed, in this process, in others, or on a cluster.
 
-One contract, `Map`, and three of it. Whoever has many independent things to compute takes a map
-as an argument; nothing below knows of it. A function and its tasks must be importable and
-picklable, tasks should take a second or more, and what a task computes should not depend on where
-it runs. May import: exceptions. To add one: a frozen dataclass with the two methods below.
+A function and its tasks must be importable and picklable, and tasks should take a second or more.
+To add a map: a frozen dataclass with the two methods of `Map`.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor
@@ -53,18 +52,17 @@ class Map(ABC):
     def imap_unordered(
         self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
     ) -> Iterator[ResultT]:
-        """Results as they come, in any order.
+        """Results in order of completion.
 
-        A task is taken from `tasks` when somebody is free to compute it and not before, in the
-        caller's own thread. Tasks of a worker that died are computed again by another. An
-        exception of the function ends it all; so does closing the iterator, and no worker is
-        left behind then.
+        A task is taken from `tasks` when a worker is free, in the caller's own thread. Tasks of a
+        worker that died are computed again. An exception of the function, or closing the
+        iterator, ends all workers.
         """
 
 
 @dataclass(frozen=True)
 class SerialMap(Map):
-    """One task after the other, here. Prefer it to find errors, and for a few short tasks."""
+    """One task after the other, in this process."""
 
     @property
     def jobs(self) -> int:
@@ -81,22 +79,14 @@ class SerialMap(Map):
 
 @dataclass(frozen=True)
 class ProcessMap(Map):
-    """Processes on this computer, one thread each.
-
-    Prefer it wherever one computer is enough.
-
-    Parameters
-    ----------
-    n_jobs : int
-        Number of processes.
-    """
+    """`n_jobs` processes on this computer, one thread each."""
 
     n_jobs: int
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_jobs, int) or isinstance(self.n_jobs, bool) or self.n_jobs < 1:
             raise InvalidInputError(
-                f"n_jobs must be a whole number of at least 1, but is {self.n_jobs!r}"
+                f"n_jobs must be an integer of at least 1, but is {self.n_jobs!r}"
             )
 
     @property
@@ -134,19 +124,18 @@ class ProcessMap(Map):
                 if broken:
                     again = [_next_attempt(*entry) for entry in running.values()]
                     running.clear()
-                    _end(pool)
+                    pool.shutdown(wait=True, kill_workers=True)
                     pool = _process_pool(self.n_jobs)
         finally:
-            _end(pool)
+            pool.shutdown(wait=True, kill_workers=True)
 
 
 @dataclass(frozen=True)
 class RayMap(Map):
-    """Workers of a Ray cluster, one processor each. Needs the extra ``forewise[ray]``.
+    """Workers of a Ray cluster, one processor each. Needs the extra ``forewise-lab[ray]``.
 
-    Prefer it where one computer is not enough. Without an address, a private cluster is started
-    on this computer, reachable from this computer only, and stopped at the end; no dashboard is
-    started in either case.
+    Without an address, a private cluster is started on this computer, reachable from this computer
+    only, and stopped at the end.
 
     Parameters
     ----------
@@ -183,11 +172,7 @@ class RayMap(Map):
             todo = iter(tasks)
             running: dict[Any, TaskT] = {}
             while True:
-                while len(running) < width:
-                    try:
-                        task = next(todo)
-                    except StopIteration:
-                        break
+                for task in islice(todo, width - len(running)):
                     running[remote.remote(shared, task)] = task
                 if not running:
                     return
@@ -226,10 +211,7 @@ class RayMap(Map):
 
 @contextmanager
 def _loopback_only(ray: Any) -> Iterator[None]:
-    """Make Ray start as it does on systems where it keeps to the loopback interface by itself.
-
-    It has no public setting for it: an address of 127.0.0.1 is replaced by that of the network.
-    """
+    """Make Ray use the loopback interface only, for which it has no public setting."""
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER
     constants.ENABLE_RAY_CLUSTER = False
@@ -245,37 +227,30 @@ def _quietly(function: Callable[[TaskT], ResultT], task: TaskT) -> ResultT:
 
 
 def _settle_worker() -> None:
-    """What a worker does first: Ctrl-C is the driver's to handle, and one thread is enough."""
+    """Start of a worker: it ignores Ctrl-C, which the driver handles, and has one thread."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
 
 def _settle_process(driver: int) -> None:
-    """What a process of a pool does first: as any worker, and it does not outlive its driver."""
+    """Start of a process of a pool: as any worker, and it does not outlive its driver."""
     _settle_worker()
-    # The driver says who it is: it may be gone before a worker has started and can look.
     threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
 
 
 def _end_with(driver: int) -> None:
-    """End this process when the driver is gone: a driver that was killed cannot say so."""
+    """End this process when the driver is gone; a killed driver cannot end it."""
     while os.getppid() == driver:
         time.sleep(_WATCH_SECONDS)
     os._exit(1)
 
 
 def _process_pool(n_jobs: int) -> Any:
-    # The pool of joblib: unlike the standard one it starts clean processes, and takes functions
-    # that were defined in a notebook.
+    # joblib's pool starts clean processes, and takes functions that were defined in a notebook.
     return ProcessPoolExecutor(
         n_jobs, initializer=_settle_process, initargs=(os.getpid(),), env=ONE_THREAD
     )
-
-
-def _end(pool: Any) -> None:
-    """Stop a pool's processes at once, whatever they are doing."""
-    pool.shutdown(wait=True, kill_workers=True)
 
 
 def _next_attempt(task: TaskT, attempt: int) -> tuple[TaskT, int]:
@@ -299,6 +274,6 @@ def _ray() -> Any:
         import ray.util
     except ImportError as error:
         raise MissingDependencyError(
-            "RayMap needs Ray, which is not installed: pip install 'forewise[ray]'"
+            "RayMap needs Ray, which is not installed: pip install 'forewise-lab[ray]'"
         ) from error
     return ray
