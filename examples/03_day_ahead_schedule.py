@@ -1,7 +1,7 @@
 """A day-ahead schedule of 48 half-hours, with ramp limits, and a battery that helps on the day.
 
 The battery is recourse: its power is chosen when the load is seen. The demand of Victoria is taken
-where its file is (`forewise data list` says where it is sought, and how to get it); otherwise a
+where its file is (`forewise-lab data list` says where it is sought, and how to get it); otherwise a
 load of the same shape is made up. Run it with ``python examples/03_day_ahead_schedule.py``; it
 draws ``03_day_ahead_schedule.png``.
 """
@@ -42,7 +42,7 @@ def loads() -> np.ndarray:
         return fw.datasets.victoria().demand.to_numpy() / 1000
     except fw.MissingDataError:
         print("the data of Victoria are not here: made-up demand of the same shape")
-        print("(`forewise data list` says how to get them)")
+        print("(`forewise-lab data list` says how to get them)")
         return made_up_loads(700, seed=0)
 
 

@@ -27,7 +27,7 @@ def demand_table() -> pd.DataFrame:
         table = bakery()
     except fw.MissingDataError:
         print("the data of the bakery are not here: made-up demand of the same shape")
-        print("(`forewise data list` says how to get them)")
+        print("(`forewise-lab data list` says how to get them)")
         return made_up_table(n_days=700, seed=0)
     return table[table["store"].isin(STORES)].reset_index(drop=True)
 

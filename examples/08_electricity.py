@@ -1,7 +1,7 @@
 """Tomorrow's electricity: decide 48 half-hours from yesterday's load, judged on days to come.
 
 The schedule has ramp limits, too little is dearer than too much, and a battery helps when the load
-is seen. The demand of Victoria is taken where its file is (`forewise data list` says where it is
+is seen. The demand of Victoria is taken where its file is (`forewise-lab data list` says where it is
 sought, and how to get it); otherwise demand of the same shape is made up. Run it with ``python
 examples/08_electricity.py``; it draws ``08_electricity.png``.
 """
@@ -29,7 +29,7 @@ def demand() -> Victoria:
         return victoria()
     except fw.MissingDataError:
         print("the data of Victoria are not here: made-up demand of the same shape")
-        print("(`forewise data list` says how to get them)")
+        print("(`forewise-lab data list` says how to get them)")
         return made_up_demand(400, seed=0)
 
 

@@ -32,17 +32,9 @@ _RECENT, _LEAST_UNIT = "demand_mean_28", 1.0
 class CaseRows:
     """Contexts and outcomes, row by row, in order of time.
 
-    Attributes
-    ----------
-    X, y : arrays (n_rows, n_features), (n_rows, n_outcomes)
-    days : array of datetime64[D] (n_rows,)
-    series : array of int (n_rows,)
-        Number of each row's series, in `series_names`.
-    unit : array (n_rows,)
-        What relative outcomes are multiples of: a recent mean, known before; 1 if there is none.
-    columns : mapping of str to tuple of int
-        Columns of X that say together which series, or which weekday, a row is of.
-    series_names : tuple of str
+    `series` are numbers of `series_names`. Relative outcomes are multiples of `unit`, a recent
+    mean known before; 1 if there is none. `columns` of X say together which series, or which
+    weekday, a row is of.
     """
 
     X: np.ndarray
@@ -82,7 +74,7 @@ def _series(table: pd.DataFrame) -> CaseRows:
     pieces = [name for name in columns_in_pieces(contexts) if name != _RECENT]
     unit = contexts[_RECENT].clip(lower=_LEAST_UNIT)
     contexts = relative_to(contexts, _RECENT, pieces, least=_LEAST_UNIT)
-    # The first open days of a series, which have no past at all, are neither trained on nor decided.
+    # The first open days of a series have no past: they are not used.
     kept = ~table["closed"] & (contexts[f"{_RECENT}_missing"] == 0)
     table, contexts = table[kept], contexts[kept]
     names = table["store"].astype(str) + "/" + table["product"].astype(str)
@@ -145,15 +137,7 @@ def cost_or_risk(
 
     For a CVaR it is t + (cost − t)₊ / (1 − cvar), with t the quantile at `cvar` of the method's own
     costs on the same weekday of the same series: the mean of these numbers is the mean CVaR of such
-    groups. One CVaR of all rows would be about the busiest days alone, on which every method fills
-    the oven.
-
-    Parameters
-    ----------
-    cost : array (n_rows,)
-    days : array of datetime64[D] (n_rows,)
-    series : array of int (n_rows,)
-    cvar : float or None
+    groups. One CVaR of all rows would be about the busiest days alone.
     """
     if cvar is None:
         return cost

@@ -57,13 +57,13 @@ def known_in(names: Collection[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-class Table(BaseModel):
+class SettingsTable(BaseModel):
     """A table of a settings file: unknown keys are mistakes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class DatasetTable(Table):
+class DatasetTable(SettingsTable):
     """Which data: `name`, and how many rows to validate and test on if not the paper's."""
 
     name: Annotated[str, known_in(DATASETS)]
@@ -72,7 +72,7 @@ class DatasetTable(Table):
     n_test: Count | None = None
 
 
-class ProblemTable(Table):
+class ProblemTable(SettingsTable):
     """Which problem: `name`, and the few numbers that can be set."""
 
     name: Annotated[str, known_in(PROBLEMS)]
@@ -80,43 +80,29 @@ class ProblemTable(Table):
     minimum_return: float | None = None
 
 
-class OracleTable(Table):
+class OracleTable(SettingsTable):
     """Draws from the true distribution for the oracle, and for the metric FR32."""
 
     draws: Count
     few_draws: Count = 32
 
 
-class RollingTable(Table):
-    """How a method learns in a case, an experiment that rolls over time.
+class RollingTable(SettingsTable):
+    """How a method learns in a case, an experiment that rolls over time."""
 
-    Parameters
-    ----------
-    each : {"all", "series"}
-        One model of all rows, or one for each series.
-    history_days : int, optional
-        Days before a window that are trained on; all by default.
-    relative : bool
-        Learn outcomes as multiples of a recent mean of the series, where the case has one.
-    trials : list of tables
-        Changes of the method, one of which is chosen by its cost on the tuning days.
-    """
-
-    each: Literal["all", "series"] = "all"
-    history_days: Count | None = None
-    relative: bool = False
-    trials: tuple[Free, ...] = ()
+    each: Literal["all", "series"] = "all"  # one model of all rows, or one for each series
+    history_days: Count | None = None  # to train on before a window; all by default
+    relative: bool = False  # outcomes as multiples of a recent mean, where the case has one
+    trials: tuple[Free, ...] = ()  # changes; the best on the tuning days is chosen
 
 
-class MethodTable(Table):
+class MethodTable(SettingsTable):
     """How decisions are learned; what is left out comes from `like`, or from the experiment.
 
-    `learner` and `predictor` are tables with a `kind` and that class's own settings, `training`
-    are settings of `forewise.Training`. Draws of a Bayesian network's weights in decoupled
-    training are M_train, unless the predictor has `n_scenarios`; in combined training the
-    programs have M_train scenarios in any case. `keep` says which epoch's weights are kept: the
-    best on the validation rows, or the last. `m` replaces the experiment's M, for methods that
-    have no reason to be sparing. `rolling` is for cases alone.
+    `learner` and `predictor` have a `kind` and that class's own settings, `training` those of
+    `forewise.Training`. Weight draws of decoupled Bayesian training are M_train, unless the
+    predictor has `n_scenarios`. `keep` is the epoch whose weights are kept: the best on the
+    validation rows, or the last. `m` replaces the experiment's M. `rolling` is for cases alone.
     """
 
     title: str | None = None
@@ -129,14 +115,14 @@ class MethodTable(Table):
     rolling: RollingTable | None = None
 
 
-class NetworkTable(Table):
+class NetworkTable(SettingsTable):
     """What all networks of an experiment have, unless a method says otherwise."""
 
     hidden_sizes: tuple[Count, ...]
     training: Free = {}
 
 
-class PaperFigure(Table):
+class PaperFigure(SettingsTable):
     """A figure of the paper, in the units of its tables."""
 
     method: str
@@ -147,61 +133,33 @@ class PaperFigure(Table):
     m: Count | None = None
 
 
-class ExperimentTable(Table):
+class ExperimentTable(SettingsTable):
     """One experiment: data, problem, methods, and what is measured.
 
-    Parameters
-    ----------
-    title : str
-    dataset, problem, oracle : tables
-        `oracle` is left out where the true distribution is not known.
-    n_train : list of int
-        Training rows; one fit for each.
-    scenarios : list of pairs
-        (M_train, M).
-    headline : pair
-        The (M_train, M) that a table with one figure per method shows.
-    metrics : list of str
-        Figures to compute.
-    methods : list of str
-        Methods to run.
-    solver : {"auto", "vertex", "ridge"}
-        How ties are broken. Of several optimal decisions "auto" gives the centre (where there is no
-        closed form); "vertex" a corner, in decisions and in the oracle's; "ridge" adds the authors'
-        quadratic term, in combined training and in decisions, not in the oracle's.
-    network : table
-        What all networks have.
-    only : table of tables
-        What is special to one method in this experiment.
-    n_seeds : int
-        Runs, unless others are asked for; the paper has five.
-    keep_policies : bool
-        Save what was fitted beside the rows: ``policies/EXPERIMENT/seedN/METHOD``.
-    scale : float
-        What tables multiply R, FR, EFR, FR32 and cost with. Stored values are never scaled.
-    paper : list of tables
-        The paper's figures, in the units of its tables.
+    Of several optimal decisions `solver` "auto" gives the centre (where there is no closed form);
+    "vertex" a corner, in decisions and in the oracle's; "ridge" adds the authors' quadratic term,
+    in combined training and in decisions, not in the oracle's.
     """
 
     title: str
     dataset: DatasetTable
     problem: ProblemTable
-    oracle: OracleTable | None = None
-    n_train: tuple[Count, ...]
+    oracle: OracleTable | None = None  # left out where the true distribution is not known
+    n_train: tuple[Count, ...]  # training rows; one fit for each
     scenarios: tuple[Pair, ...]
-    headline: Pair
+    headline: Pair  # of the one number per method in a table
     metrics: tuple[Annotated[str, known_in(METRICS)], ...]
     methods: tuple[str, ...]
     solver: Annotated[str, known_in(SOLVERS)] = "auto"
     network: NetworkTable
-    only: dict[str, MethodTable] = {}
+    only: dict[str, MethodTable] = {}  # what is special to one method here
     n_seeds: Count = 5
-    keep_policies: bool = False
-    scale: float = 1.0
-    paper: tuple[PaperFigure, ...] = ()
+    keep_policies: bool = False  # in ``policies/EXPERIMENT/seedN/METHOD`` beside the rows
+    scale: float = 1.0  # of R, FR, EFR, FR32 and cost in tables; stored values are never scaled
+    paper: tuple[PaperFigure, ...] = ()  # the paper's numbers, in the units of its tables
 
 
-class SourceTable(Table):
+class SourceTable(SettingsTable):
     """Which rows: `name`, and of which stores (all by default).
 
     `oven` is the size of a store's oven as a share of its mean demand, for bakery-stores.
@@ -212,7 +170,7 @@ class SourceTable(Table):
     oven: Positive = 1.0
 
 
-class DecisionTable(Table):
+class DecisionTable(SettingsTable):
     """What is decided: `name`; service levels of the newsvendor; CVaR's level of the oven."""
 
     name: Annotated[str, known_in(DECISIONS)]
@@ -220,49 +178,22 @@ class DecisionTable(Table):
     cvar: float | None = None
 
 
-class CaseTable(Table):
-    """One case: data, decisions, periods, methods.
-
-    Parameters
-    ----------
-    evaluation : "rolling"
-    title : str
-    source, decision : tables
-    first_day, last_day : date
-        What is judged; both are included.
-    window : {"week", "month", "quarter", "year"}
-        Methods are fitted anew at the beginning of each.
-    history_days : int, optional
-        No method sees more days than this before a window.
-    tuning_days : int
-        The trials of a method are compared on so many days before the first; they are trained
-        on what came before these.
-    stopping_days : int
-        The last so many days of the training rows say which epoch of a network is kept.
-    m, m_train : int
-        Scenarios of a decision, and of each context in combined learning.
-    most_m : int, optional
-        Most scenarios of any method, also of one that has its own M.
-    methods : list of str
-    network : table
-        What all networks have.
-    only : table of tables
-        What is special to one method in this case.
-    """
+class CaseTable(SettingsTable):
+    """One case: data, decisions, periods, methods."""
 
     evaluation: Literal["rolling"]
     title: str
     source: SourceTable
     decision: DecisionTable
-    first_day: date
-    last_day: date
-    window: Literal["week", "month", "quarter", "year"] = "quarter"
-    history_days: Count | None = None
-    tuning_days: Count = 90
-    stopping_days: Count = 60
-    m: Count
-    m_train: Count = 16
-    most_m: Count | None = None
+    first_day: date  # of the test windows
+    last_day: date  # included
+    window: Literal["week", "month", "quarter", "year"] = "quarter"  # methods are refitted each
+    history_days: Count | None = None  # no method sees more days than this before a window
+    tuning_days: Count = 90  # before the first day: trials are compared on them
+    stopping_days: Count = 60  # last training days: they choose the epoch of a network
+    m: Count  # scenarios of a decision
+    m_train: Count = 16  # scenarios of a context in combined learning
+    most_m: Count | None = None  # of any method, also of one that has its own M
     methods: tuple[str, ...]
     network: NetworkTable
     only: dict[str, MethodTable] = Field(default_factory=dict)
@@ -276,26 +207,17 @@ class CaseTable(Table):
         return self
 
     def scope(self) -> Free:
-        """What decides the results of every method: the part of the hash that is the case's."""
+        """What decides the results of every method, for the configuration hash."""
         keys = {"source", "decision", "m", "m_train", "most_m", "history_days", "stopping_days"}
-        keys |= {"first_day", "tuning_days"}
-        return self.model_dump(mode="json", include=keys)
+        return self.model_dump(mode="json", include=keys | {"first_day", "tuning_days"})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Experiments and methods, as the files say.
+    """Experiments, cases and methods, as the files say.
 
-    Attributes
-    ----------
-    experiments : mapping of str to ExperimentTable
-    methods : mapping of str to MethodTable
-        As written; `method` has them complete.
-    files : mapping of str to tuple of str
-        The experiments of each file that has some, by its name without the ending: ``table1`` and
-        so on.
-    cases : mapping of str to CaseTable
-        Experiments that roll over time.
+    `methods` are as written; `method` has them complete. `files` are the experiments of each file
+    that has some, by its name without the ending: ``table1`` and so on.
     """
 
     experiments: Mapping[str, ExperimentTable]
@@ -346,7 +268,7 @@ class Settings:
                 changes.append(table.only[ancestor])
             for change in changes:
                 whole = merged(whole, change.model_dump(exclude_unset=True, exclude={"like"}))
-        return whole
+        return whole | {"title": self.methods[name].title}
 
     def headline(self, experiment: str, method: str) -> tuple[int, int, int]:
         """(n_train, m_train, m) of the one figure that a table shows for a method."""
@@ -357,21 +279,9 @@ class Settings:
 
 
 def load_settings(*paths: str | os.PathLike[str]) -> Settings:
-    """Load settings files; those that come with forewise if none are named.
+    """Load TOML files, which may refer to each other; the shipped ones if none are named.
 
-    Parameters
-    ----------
-    *paths : path
-        TOML files. Methods and experiments of one file may refer to those of another.
-
-    Returns
-    -------
-    Settings
-
-    Raises
-    ------
-    InvalidInputError
-        If a file cannot be read or says what it may not; the message has file, table and key.
+    Raises an `InvalidInputError` that names file, table and key.
     """
     files = [Path(path) for path in paths] or sorted(FOLDER.glob("*.toml"))
     raw: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}

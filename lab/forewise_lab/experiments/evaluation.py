@@ -16,8 +16,8 @@ from forewise.evaluation.optima import informed_optimum
 from forewise.exceptions import InvalidInputError
 from forewise.problems import Problem
 from forewise.scenarios import Scenarios
-from forewise_lab.experiments.kinds import DATASETS, PROBLEM_NUMBERS, PROBLEMS, SOLVERS
 from forewise_lab.experiments.configuration import DatasetTable, OracleTable, ProblemTable
+from forewise_lab.experiments.kinds import DATASETS, PROBLEM_NUMBERS, PROBLEMS, SOLVERS
 
 
 @dataclass(frozen=True)

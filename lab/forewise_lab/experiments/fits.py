@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from forewise.policy import Policy
+from forewise_lab.experiments.configuration import ExperimentTable, Settings
 from forewise_lab.experiments.evaluation import Setting, load_split, make_evaluation
 from forewise_lab.experiments.kinds import FORECAST_METRICS, REAL, SOLVERS, WITHOUT_SCENARIOS
 from forewise_lab.experiments.methods import Method, Task, fit_rule
 from forewise_lab.experiments.rules import PolicyRule, Rule
-from forewise_lab.experiments.configuration import ExperimentTable, Settings
 from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forewise import predictors
 from forewise.datasets import (
     Split,
     nv_problem,
@@ -20,27 +21,7 @@ from forewise.datasets import (
     pop2_problem,
     pop_problem,
 )
-from forewise.predictors import (
-    BayesianPredictor,
-    BoostingPredictor,
-    CosineSchedule,
-    EmpiricalPredictor,
-    Encoding,
-    EnsemblePredictor,
-    ExponentialSchedule,
-    ForestPredictor,
-    FourierFeatures,
-    GaussianPredictor,
-    GaussianProcessPredictor,
-    GroupedPredictor,
-    MixturePredictor,
-    NeighborPredictor,
-    PointPredictor,
-    Predictor,
-    QuantileBoostingPredictor,
-    ResidualPredictor,
-    Schedule,
-)
+from forewise.predictors import Encoding, Predictor, Schedule
 from forewise.problems import Problem
 from forewise.solvers import AutoSolver, ReferenceSolver, RidgeSolver, Solver
 from forewise_lab.datasets import pop2_paper, pop2_strict
@@ -59,19 +40,19 @@ LEARNERS = ("decoupled", "combined", "direct", "constant", "oracle", FORESIGHT)
 WITHOUT_SCENARIOS = frozenset({"direct", "constant"})
 
 PREDICTORS: dict[str, type[Predictor]] = {
-    "bayesian": BayesianPredictor,
-    "mixture": MixturePredictor,
-    "point": PointPredictor,
-    "gaussian": GaussianPredictor,
-    "ensemble": EnsemblePredictor,
-    "gaussian-process": GaussianProcessPredictor,
-    "neighbor": NeighborPredictor,
-    "forest": ForestPredictor,
-    "empirical": EmpiricalPredictor,
-    "residual": ResidualPredictor,
-    "grouped": GroupedPredictor,
-    "boosting": BoostingPredictor,
-    "boosted-quantiles": QuantileBoostingPredictor,
+    "bayesian": predictors.BayesianPredictor,
+    "mixture": predictors.MixturePredictor,
+    "point": predictors.PointPredictor,
+    "gaussian": predictors.GaussianPredictor,
+    "ensemble": predictors.EnsemblePredictor,
+    "gaussian-process": predictors.GaussianProcessPredictor,
+    "neighbor": predictors.NeighborPredictor,
+    "forest": predictors.ForestPredictor,
+    "empirical": predictors.EmpiricalPredictor,
+    "residual": predictors.ResidualPredictor,
+    "grouped": predictors.GroupedPredictor,
+    "boosting": predictors.BoostingPredictor,
+    "boosted-quantiles": predictors.QuantileBoostingPredictor,
 }
 NETWORKS = frozenset({"bayesian", "mixture", "point", "gaussian", "ensemble"})
 
@@ -96,11 +77,10 @@ SOLVERS: dict[str, Solvers] = {
 }
 
 SCHEDULES: dict[str, type[Schedule]] = {
-    "cosine": CosineSchedule,
-    "exponential": ExponentialSchedule,
+    "cosine": predictors.CosineSchedule,
+    "exponential": predictors.ExponentialSchedule,
 }
-
-ENCODINGS: dict[str, type[Encoding]] = {"periodic": FourierFeatures}
+ENCODINGS: dict[str, type[Encoding]] = {"periodic": predictors.FourierFeatures}
 
 
 def _synthetic(

@@ -46,19 +46,9 @@ _FROM_THE_GRID = {"problem", "predictor", "network", "training", "random_state",
 class Method:
     """A method as it is in one experiment, with all its settings.
 
-    Attributes
-    ----------
-    name, title : str
-    learner, predictor : dict
-        `kind`, and that class's settings.
-    hidden_sizes : tuple of int
-        Of the networks, unless `predictor` has its own.
-    training : dict
-        Settings of `forewise.Training`.
-    keep : {"best", "last"}
-        Which epoch's weights are kept.
-    m : tuple of int or None
-        Scenarios per decision, where they are not the experiment's.
+    `learner` and `predictor` have a `kind` and that class's settings, `training` those of
+    `forewise.Training`. `hidden_sizes` are those of the networks, `keep` ("best" or "last") is the
+    epoch whose weights are kept, `m` the scenarios per decision if not the experiment's.
     """
 
     name: str
@@ -225,23 +215,13 @@ def paper_kl_weight(
     """The `kl_weight` that weighs the divergence as the paper's K does.
 
     The paper minimises ``loss + K · KL / (n_weights · n_batches)``, forewise
-    ``loss / unit + kl_weight · KL / (n_rows · n_outcomes)``. They are the same up to the factor
-    `unit` if
+    ``loss / unit + kl_weight · KL / (n_rows · n_outcomes)``. They are the same up to `unit` if
 
         kl_weight = K · n_rows · n_outcomes / (unit · n_weights · n_batches)
 
     Decoupled, the paper's loss per outcome is twice the negative log-likelihood: `unit` is 2.
-    Combined, its loss is the cost itself, which forewise divides by the regret of ignoring the
-    context: that is the `unit` then.
-
-    Parameters
-    ----------
-    K : float
-    n_rows, batch_size, n_outcomes : int
-        Of the training data.
-    n_weights : int
-        Weights and biases of the network.
-    unit : float
+    Combined, its loss is the cost, which forewise divides by the regret of ignoring the context:
+    that is the `unit` then. `n_weights` are the weights and biases of the network.
 
     Examples
     --------

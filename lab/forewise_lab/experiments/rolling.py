@@ -225,19 +225,7 @@ def read_costs(path: Path) -> pd.DataFrame:
 
 
 class CaseGrid:
-    """The fits of some cases: the trials of each method, then the test windows of the best one.
-
-    Parameters
-    ----------
-    settings : Settings
-    cases : list of str
-    methods : list of str, optional
-        Those of the cases' methods to run; all by default.
-    seeds : sequence of int
-    data_dir : path, optional
-    quick : bool
-        A tiny version: its numbers mean nothing, but everything is run.
-    """
+    """The fits of some cases: the trials of each method, then the test windows of the best one."""
 
     def __init__(
         self,

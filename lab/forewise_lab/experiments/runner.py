@@ -20,10 +20,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from forewise.exceptions import InvalidInputError
 from forewise_lab.distributed import Map, SerialMap
+from forewise_lab.experiments.configuration import Settings, load_settings, unknown
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.rolling import CaseGrid
 from forewise_lab.experiments.rows import RowTable, storage_errors
-from forewise_lab.experiments.configuration import Settings, load_settings, unknown
 from forewise_lab.experiments.work import FitResult, Work, compute
 from forewise_lab.machine import revision, write_whole
 

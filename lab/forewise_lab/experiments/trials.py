@@ -16,9 +16,6 @@ from forewise.predictors import BoostingPredictor, PointPredictor
 from forewise.problems import Newsvendor, Problem
 from forewise.problems.risk_averse import without_risk
 from forewise_lab.experiments.cases import CaseRows
-from forewise_lab.experiments.kinds import Solvers
-from forewise_lab.experiments.methods import Method, Task, check_method, fit_rule
-from forewise_lab.experiments.rules import PolicyRule, Rule
 from forewise_lab.experiments.configuration import (
     CaseTable,
     Free,
@@ -27,6 +24,9 @@ from forewise_lab.experiments.configuration import (
     Settings,
     merged,
 )
+from forewise_lab.experiments.kinds import Solvers
+from forewise_lab.experiments.methods import Method, Task, check_method, fit_rule
+from forewise_lab.experiments.rules import PolicyRule, Rule
 
 # Decoupled learning does not use the problem, but networks report the cost of decisions while they
 # train: this one is cheap to solve.
@@ -37,18 +37,7 @@ _BORROWED = np.timedelta64(28, "D")
 
 @dataclass(frozen=True)
 class Trial:
-    """A method with the settings of one trial.
-
-    Attributes
-    ----------
-    number : int
-        0 for the first.
-    method : Method
-    rolling : RollingTable
-        Without the trials.
-    change : dict
-        What the trial changes.
-    """
+    """A method with the settings of one trial, which `change` lists; `rolling` has no trials."""
 
     number: int
     method: Method
@@ -101,25 +90,11 @@ def fit_trial(
     case: CaseTable,
     seed: int,
 ) -> dict[str, list[Rule]]:
-    """Fit to some rows: for each problem a rule, or one for each series.
+    """Fit to some rows: for each problem a list of one rule, or of one for each series.
 
-    Parameters
-    ----------
-    trial : Trial
-    rows : CaseRows
-    places : array of int
-        Rows to train on, in order of time.
-    decided : array of int
-        Rows that will be decided; only perfect foresight sees their outcomes.
-    problems : mapping of name to Problem
-    case : CaseTable
-    seed : int
-
-    Returns
-    -------
-    dict of list of Rule
-        A list of one, or as many as there are series. A series with fewer than 100 rows has no
-        model of its own: it is trained on the last four weeks of all series.
+    `places` are rows to train on, in order of time; `decided` will be decided, and only perfect
+    foresight sees their outcomes. A series with fewer than 100 rows has no model of its own: it is
+    trained on the last four weeks of all series.
     """
     groups = [places] if trial.rolling.each == "all" else _by_series(rows, places)
     method = _with_places(trial.method, rows, trial.m(case))

@@ -24,18 +24,9 @@ _COST = "cost"
 class MethodCosts:
     """What a method's decisions cost in all windows of a case.
 
-    Attributes
-    ----------
-    name, title : str
-    costs : DataFrame (n_decided, 2 + n_problems)
-        `date`, `series`, and a column for each problem; means over seeds.
-    learner : bool
-        Whether it is a network of forewise; the others are baselines.
-    seconds : float
-        Of fitting once, on average.
-    chosen : str
-        The settings of the trial that was chosen.
-    n_seeds : int
+    `costs` (n_decided, 2 + n_problems) has `date`, `series`, and a column for each problem, means
+    over seeds. `learner` says whether it is a network of forewise; `seconds` are those of one fit,
+    `chosen` the settings of the trial that was chosen.
     """
 
     name: str
@@ -55,17 +46,7 @@ class MethodCosts:
 
 @dataclass(frozen=True, eq=False)
 class CaseResult:
-    """A case: its finished methods, the missing ones, and perfect foresight.
-
-    Attributes
-    ----------
-    name : str
-    table : CaseTable
-    methods : tuple of MethodCosts
-    missing : tuple of str
-    foresight : MethodCosts or None
-        Perfect foresight: not a method, but the lower bound of all of them.
-    """
+    """A case: its finished methods, the missing ones, and perfect foresight, the lower bound."""
 
     name: str
     table: CaseTable
@@ -96,7 +77,9 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
     """
     rows = read_rows(folder)
     if "fold" not in rows.columns:
-        raise InvalidInputError(f"{str(folder)!r} has no rows of real cases: `forewise-lab run real`")
+        raise InvalidInputError(
+            f"{str(folder)!r} has no rows of real cases: `forewise-lab run real`"
+        )
     if rows["quick"].any():
         raise InvalidInputError(
             f"{str(folder)!r} has rows of a quick run, whose numbers mean nothing: run the same "

@@ -347,8 +347,9 @@ def _draw(axes: Axes, one: Series, along: str, shift: float = 1.0) -> None:
     colour, bars = _COLOURS[one.style], np.abs(ends - means)
     line = {"y": "--" if one.dashed else "-", "x": "none"}[along]
     axes.errorbar(
-        *((keys, means) if along == "y" else (means, keys)), **{f"{along}err": bars}, label=one.name,
-        color=colour, ls=line, lw=1.8, marker=_MARKERS[one.style % 4], ms=6, elinewidth=1.4,
+        *((keys, means) if along == "y" else (means, keys)), **{f"{along}err": bars},
+        label=one.name, color=colour, ls=line, lw=1.8, marker=_MARKERS[one.style % 4], ms=6,
+        elinewidth=1.4,
         mfc=_CARD if one.dashed else colour,
     )  # fmt: skip
 
@@ -389,7 +390,8 @@ def _as_svg(
     svg = file.getvalue()
     body = svg[svg.index(">", svg.index("<svg")) + 1 :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'<g id="[^"]*">', "<g>", body)
+    referenced = set(re.findall(r"#([\w-]+)", body))
+    body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in referenced else "", body)
     body = re.sub(r"font: ([^;\"]*?px) [^;\"]*", r"font: \1 var(--sans)", body)
     for colour, variable in variables.items():
         body = body.replace(colour, f"var(--{variable})")

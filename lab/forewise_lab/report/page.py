@@ -42,18 +42,9 @@ def render_report(
 ) -> str:
     """The report as HTML.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        From `forewise_lab.experiments.read_rows`.
-    settings : Settings, optional
-        The shipped ones by default.
-    policies : path, optional
-        Folder of saved NV1 policies, one subfolder each, for the figure of decisions.
-    machine : str, optional
-        Where the rows were computed; this machine by default.
-    made_at : datetime, optional
-        Now by default.
+    `rows` come from `read_rows`, `settings` are the shipped ones by default. `policies` is a folder
+    of saved NV1 policies, one subfolder each; `machine` says where the rows were computed, this
+    machine by default.
     """
     results = gather(rows, settings)
     checked = claims.check_claims(results)

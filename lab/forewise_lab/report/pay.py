@@ -22,9 +22,7 @@ from forewise_lab.report.rendering import markdown_table
 
 _SAA = "real-saa"
 #: Bayesian networks: what the paper is about.
-BAYESIAN = (
-    *("real-d-bnn", "real-bnn-ensemble", "real-c-bnn", "real-mixture", "real-d-bnn-each"),
-)
+BAYESIAN = (*("real-d-bnn", "real-bnn-ensemble", "real-c-bnn", "real-mixture", "real-d-bnn-each"),)
 _PAIRS = (("real-c-bnn", "real-d-bnn"), ("real-c-ann", "real-d-ann"))
 _POOLS = (
     ("real-d-bnn", "real-d-bnn-each"),
@@ -59,25 +57,10 @@ def write_pay_page(
     *,
     remarks: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """Write the page, and its pictures beside it.
+    """Write the page, a Markdown file in a folder that exists, and its pictures beside it.
 
-    Parameters
-    ----------
-    folder : path
-        Of the results table.
-    page : path
-        A Markdown file; its folder must exist.
-    settings : Settings, optional
-        The shipped ones by default.
-    remarks : path, optional
-        A Markdown file that becomes the last section.
-
-    Raises
-    ------
-    InvalidInputError
-        If the folder has no rows of cases, or rows of a quick run.
-    StorageError
-        If something cannot be read or written.
+    `folder` has the results table; `remarks`, a Markdown file, becomes the last section. Raises an
+    `InvalidInputError` if the folder has no rows of cases, or rows of a quick run.
     """
     place = Path(page)
     if not place.absolute().parent.is_dir():
@@ -331,7 +314,7 @@ def plot_over_time(result: CaseResult, path: Path) -> None:
         axes = figure.subplots()
         for method, colour, dash in lines:
             costs = pd.Series(method.scored(cvar), index=pd.DatetimeIndex(result.dates))
-            recent = _moving_mean(costs)
+            recent = moving_mean(costs)
             axes.plot(recent.index, recent, color=colour, ls=dash, lw=1.4, label=method.title)
         axes.set_ylim(bottom=0)
         figure_name = "mean cost" if cvar is None else f"CVaR {cvar:g}"
@@ -341,7 +324,7 @@ def plot_over_time(result: CaseResult, path: Path) -> None:
         figure.savefig(path, dpi=120)
 
 
-def _moving_mean(costs: pd.Series) -> pd.Series:
+def moving_mean(costs: pd.Series) -> pd.Series:
     """At the end of each week, the mean over all decisions of the last four weeks.
 
     Decisions are averaged, not weeks, because a week may be cut off.

@@ -33,20 +33,9 @@ class At:
 class Results:
     """The values that the report is made from.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Finite values, one version of each; `value` is raw.
-    settings : Settings
-        Titles, scales, headlines, plan, and the paper's numbers.
-    failures : DataFrame
-        Rows of fits that failed, and of values that are not finite.
-    superseded : int
-        Rows of fits that were run again with other settings; they are not used.
-    quick : bool
-        Whether these are the rows of a quick run, whose numbers mean nothing.
-    left_out : int
-        Rows of the other kind, which are not used.
+    `rows` are finite values, one version of each, raw; `failures` those of fits that failed and of
+    values that are not finite. `superseded` rows, of fits that were run again with other settings,
+    and those `left_out`, of the other kind (quick or full), are not used.
     """
 
     rows: pd.DataFrame
@@ -164,22 +153,10 @@ def gather(
     *,
     quick: bool = False,
 ) -> Results:
-    """Check a results table and take what the report needs.
+    """Check a results table, from `read_rows`, and take what the report needs.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        From `forewise_lab.experiments.read_rows`. `Results` are returned as they are.
-    settings : Settings, optional
-        The shipped ones by default.
-    quick : bool
-        Take the rows of quick runs instead of those of full ones: all that is made of them says
-        so.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is not such a table, or has no figure (of that kind).
+    With `quick`, take the rows of quick runs instead of those of full ones; all that is made of
+    them says so. Raises an `InvalidInputError` if it is not such a table or has no value.
     """
     if isinstance(rows, Results):
         return rows

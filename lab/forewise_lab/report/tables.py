@@ -24,21 +24,9 @@ _NOT_BEST = frozenset({"oracle"})
 class Cell:
     """One value of a table, and what is known about it.
 
-    Attributes
-    ----------
-    ours : Summary or None
-        None if no seed has it.
-    paper : PaperValue or None
-    comparison : Comparison or None
-        None if there is nothing to test.
-    missing : tuple of int
-        Planned seeds without a value.
-    planned : bool
-        Whether the settings plan this value.
-    best : bool
-        Whether its mean is the least of its kind, or looks the same in print.
-    note : str
-        Other numbers of scenarios or rows than the column's.
+    `ours` is None if no seed has it, `comparison` if there is nothing to test. `missing` are
+    planned seeds without a value, `planned` says whether the settings plan it. `best` marks the least mean
+    of its kind, or one that looks the same in print; `note` other sizes than the column's.
     """
 
     ours: Summary | None
@@ -68,19 +56,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of cells, ``cells[line][column]``.
-
-    Attributes
-    ----------
-    title : str
-    corner : str
-        What the line labels are.
-    lines : tuple of str
-    columns : tuple of Column
-    cells : tuple of tuple of Cell
-    notes : tuple of str
-        What to know before reading it.
-    """
+    """A table of cells, ``cells[line][column]``; `corner` says what the line labels are."""
 
     title: str
     corner: str
@@ -234,22 +210,9 @@ def table1(
 ) -> Table:
     """The paper's Table 1 and ours: methods × (experiment, metric).
 
-    Parameters
-    ----------
-    rows : DataFrame
-        What `forewise_lab.experiments.read_rows` returns.
-    settings : Settings, optional
-        The shipped ones by default.
-    experiments : iterable of str, optional
-        Columns; the paper's by default, POP2 in two protocols. Those without rows are left out,
-        with a note.
-    metrics : iterable of str, optional
-        R, FR and, where it is computed, FR32.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is nothing to show, or a metric is not known.
+    `rows` come from `read_rows`; `settings` are the shipped ones, `experiments` the paper's and
+    `metrics` R, FR and FR32 by default. Raises an `InvalidInputError` if there is nothing to show,
+    or a metric is not known.
     """
     results = gather(rows, settings)
     asked = tuple(paper.TABLE1 if experiments is None else experiments)
@@ -301,17 +264,7 @@ def table2(
     experiment: str = paper.TABLE2,
     metrics: Iterable[str] | None = None,
 ) -> Table:
-    """The paper's Table 2 and ours: fair regret by (M_train, M) × methods.
-
-    Parameters
-    ----------
-    rows, settings
-        As for `table1`.
-    experiment : str
-        One with several pairs of M_train and M.
-    metrics : iterable of str, optional
-        FR and, where it is computed, FR32.
-    """
+    """The paper's Table 2 and ours: fair regret by (M_train, M) × methods."""
     results = gather(rows, settings)
     chosen = _require_metrics(metrics or ("FR", "FR32"))
     methods = results.methods(experiment)

@@ -107,4 +107,4 @@ def how_to_get(known: Source) -> str:
     by_hand = f"get {', '.join(known.checksums)} from {known.homepage}"
     if known.archive is None:
         return f"{by_hand} and put them into a folder named {known.name}"
-    return f"run `forewise data fetch {known.name}`, or {by_hand}"
+    return f"run `forewise-lab data fetch {known.name}`, or {by_hand}"

@@ -7,7 +7,7 @@ import time
 import pandas as pd
 import pytest
 
-from forewise.distributed import Map, ProcessMap, RayMap, SerialMap
+from forewise_lab.distributed import Map, ProcessMap, RayMap, SerialMap
 from forewise_lab.experiments import run
 from tests.lab.experiments.tiny import TEXT, comparable, tiny_settings
 

@@ -1,7 +1,4 @@
-"""What a problem written in CVXPY costs: against the built-in ones, and against cvxpylayers.
-
-May import: the public names, and its siblings.
-"""
+"""What a problem written in CVXPY costs: against the built-in ones, and against cvxpylayers."""
 
 from __future__ import annotations
 
@@ -18,12 +15,9 @@ from rich.console import Console
 from rich.markup import escape
 
 import forewise as fw
-from forewise_lab.bench import instances, written
-from forewise_lab.bench.files import write_text
-from forewise_lab.bench.instances import Instance
-from forewise_lab.bench.machine import description
-from forewise_lab.bench.measure import Announce
-from forewise_lab.bench.modelling_results import (
+from forewise_lab.bench import cvxpy_problems as written
+from forewise_lab.bench import instances
+from forewise_lab.bench.cvxpy_report import (
     FOREWISE,
     LAYERS,
     AgainstBuiltIn,
@@ -31,15 +25,16 @@ from forewise_lab.bench.modelling_results import (
     Construction,
     Findings,
 )
+from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers import CvxpyLayersPeer
 from forewise_lab.bench.peers.cvxpylayers_layer import (
     SOLVE_AND_DIFFERENTIATE,
     call_layer,
-    gradient_of,
     make_layer,
+    quiet_conversions,
 )
-from forewise_lab.bench.threads import one_core
-from forewise_lab.bench.turns import in_turns
+from forewise_lab.bench.timing import Announce, take_turns
+from forewise_lab.machine import description, one_core, write_whole
 
 # cvxpylayers takes seconds for what takes forewise milliseconds.
 LAYER_TURNS = 3
@@ -114,8 +109,8 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
     )
     for table in found.tables():
         console.print(table.as_rich(), "")
-    write_text(output / "cvxpy.md", found.as_markdown())
-    write_text(output / "cvxpy_machine.txt", description())
+    write_whole(output / "cvxpy.md", found.as_markdown())
+    write_whole(output / "cvxpy_machine.txt", description())
     console.print(f"written to {escape(str(output))}")
     return found
 
@@ -148,15 +143,15 @@ def _against_built_in(
     }
     if not isinstance(fw.AutoSolver().choice(problem), fw.InteriorPointSolver):
         calls["closed form"] = partial(_pass, problem, instance, fw.AutoSolver())
-    timed = in_turns(calls, repeats, lambda text: announce(f"{instance.name}: {text}"))
+    timed = take_turns(calls, repeats, lambda text: announce(f"{instance.name}: {text}"))
     theirs, ours = timed["built-in"].result, timed["in CVXPY"].result
     closed_form = timed.get("closed form")
     return AgainstBuiltIn(
         name=instance.name,
         title=f"{instance.title}, M = {instance.n_scenarios}",
-        built_in=timed["built-in"].seconds,
-        written=timed["in CVXPY"].seconds,
-        closed_form=None if closed_form is None else closed_form.seconds,
+        built_in=timed["built-in"].median,
+        written=timed["in CVXPY"].median,
+        closed_form=None if closed_form is None else closed_form.median,
         decisions=_difference(ours.decision, theirs.decision),
         gradients=_difference(ours.gradient, theirs.gradient),
     )
@@ -194,7 +189,7 @@ def _against_layers(
     builds: dict[str, Callable[[], Any]] = {FOREWISE: ours}
     if able:
         builds |= {name: partial(theirs, write) for name, write in forms.items()}
-    built = in_turns(builds, turns, lambda text: say(f"building, {text}"))
+    built = take_turns(builds, turns, lambda text: say(f"building, {text}"), {})
     passes: dict[str, Callable[[], Pass]] = {
         FOREWISE: partial(_pass, built[FOREWISE].result, instance, fw.AutoSolver())
     }
@@ -202,13 +197,13 @@ def _against_layers(
         if name in built:
             lifted, layer = built[name].result
             passes[name] = partial(_layer_pass, lifted, layer, instance)
-    timed = in_turns(passes, turns, say)
+    timed = take_turns(passes, turns, say, {})
     best = timed[FOREWISE].result
     return AgainstLayers(
         title=f"{instance.title}, M = {M}",
         n_scenarios=M,
-        build={name: value.seconds for name, value in built.items()},
-        both={name: value.seconds for name, value in timed.items()},
+        build={name: value.median for name, value in built.items()},
+        both={name: value.median for name, value in timed.items()},
         decisions={n: _difference(v.result.decision, best.decision) for n, v in timed.items()},
         gradients={n: _difference(v.result.gradient, best.gradient) for n, v in timed.items()},
     )
@@ -217,7 +212,8 @@ def _against_layers(
 def _layer_pass(lifted: written.Lifted, layer: Any, instance: Instance) -> Pass:
     leaf = instance.leaves()["scenarios"]
     (decision,) = call_layer(layer, lifted.values(leaf), SOLVE_AND_DIFFERENTIATE)
-    (gradient,) = gradient_of((decision * instance.direction()).sum(), [leaf])
+    with quiet_conversions():
+        (gradient,) = torch.autograd.grad((decision * instance.direction()).sum(), leaf)
     return Pass(decision.detach(), gradient)
 
 
@@ -252,15 +248,15 @@ def _construction(
     for M in sizes.lifted:
         draws = generator.uniform(0.0, 20.0, size=(sizes.layer_contexts, M, problem.n_outcomes))
         calls[str(M)] = partial(problem.program, fw.Scenarios(draws))
-    timed = in_turns(
+    timed = take_turns(
         calls, repeats, lambda text: announce(f"{name}, {sizes.n_decisions} decisions: {text}")
     )
     return Construction(
         name=name,
         n_decisions=sizes.n_decisions,
         n_contexts=sizes.layer_contexts,
-        seconds=timed["made"].seconds,
-        lifting={M: timed[str(M)].seconds for M in sizes.lifted},
+        seconds=timed["made"].median,
+        lifting={M: timed[str(M)].median for M in sizes.lifted},
     )
 
 

@@ -1,16 +1,12 @@
-"""What was measured of problems written in CVXPY: its bars and its tables.
-
-May import: bars, tables.
-"""
+"""What was measured of problems written in CVXPY: bars and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forewise_lab.bench.bars import Bar
 from forewise_lab.bench.peers import ForewisePeer
-from forewise_lab.bench.tables import ABSENT, Table, bars_table, seconds
+from forewise_lab.bench.results import ABSENT, Bar, TextTable, at_least, bars_table, seconds
 
 FOREWISE = ForewisePeer.name
 LOOP, AT_ONCE = LAYERS = (
@@ -78,43 +74,37 @@ class Findings:
 
     def bars(self) -> list[Bar]:
         """What is asked for, and what came out."""
-        times = [
-            _bar_at_most(
-                f"{row.name}: in CVXPY / built-in, forward + backward",
-                LONGEST_RATIO, row.written / row.built_in, f"≤ {LONGEST_RATIO:g}×",
-                f"{row.written / row.built_in:.2f}×",
-            )
-            for row in self.built_in
-        ]  # fmt: skip
-        differences = [
-            _bar_at_most(
-                f"{row.name}: largest difference of decisions and gradients",
-                LARGEST_DIFFERENCE, max(row.decisions, row.gradients), f"≤ {LARGEST_DIFFERENCE:g}",
-                f"{max(row.decisions, row.gradients):.0e}",
-            )
-            for row in self.built_in
-        ]  # fmt: skip
+        times, differences = [], []
+        for row in self.built_in:
+            ratio, largest = row.written / row.built_in, max(row.decisions, row.gradients)
+            what = f"{row.name}: in CVXPY / built-in, forward + backward"
+            wanted = f"≤ {LONGEST_RATIO:g}×"
+            times.append(Bar(what, wanted, f"{ratio:.2f}×", ratio <= LONGEST_RATIO))
+            what = f"{row.name}: largest difference of decisions and gradients"
+            met = largest <= LARGEST_DIFFERENCE
+            differences.append(Bar(what, f"≤ {LARGEST_DIFFERENCE:g}", f"{largest:.0e}", met))
         faster = [
-            _speed_up(
+            at_least(
                 f"M = {row.n_scenarios}: faster than {LOOP}, forward + backward",
-                row.both, LEAST_SPEED_UP,
+                LEAST_SPEED_UP, row.both[FOREWISE], row.both.get(LOOP),
             )
             for row in self.layers
         ]  # fmt: skip
-        largest = self.layers[-1]
-        building = _speed_up(
-            f"M = {largest.n_scenarios}: building faster than {LOOP}",
-            largest.build, LEAST_BUILD_SPEED_UP,
+        last = self.layers[-1]
+        building = at_least(
+            f"M = {last.n_scenarios}: building faster than {LOOP}",
+            LEAST_BUILD_SPEED_UP, last.build[FOREWISE], last.build.get(LOOP),
         )  # fmt: skip
         slowest = max(self.constructions, key=lambda row: row.seconds)
-        construction = _bar_at_most(
+        construction = Bar(
             f"construction, {slowest.n_decisions} decisions, any M: the slowest, {slowest.name}",
-            LONGEST_CONSTRUCTION, slowest.seconds, f"≤ {seconds(LONGEST_CONSTRUCTION)}",
+            f"≤ {seconds(LONGEST_CONSTRUCTION)}",
             seconds(slowest.seconds),
-        )  # fmt: skip
+            slowest.seconds <= LONGEST_CONSTRUCTION,
+        )
         return [*times, *differences, *faster, building, construction]
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         """The bars last, because that is where a terminal's reader looks first."""
         return [
             self._built_in_table(),
@@ -149,7 +139,7 @@ class Findings:
             "to any M."
         )
 
-    def _built_in_table(self) -> Table:
+    def _built_in_table(self) -> TextTable:
         columns = (
             "interior point, forward + backward", "built-in", "in CVXPY", "ratio", "decisions",
             "gradients", "closed form",
@@ -166,9 +156,9 @@ class Findings:
             )
             for row in self.built_in
         ]
-        return Table("The paper's problems, built-in and in CVXPY", columns, rows)
+        return TextTable("The paper's problems, built-in and in CVXPY", columns, rows)
 
-    def _construction_table(self) -> Table:
+    def _construction_table(self) -> TextTable:
         first = self.constructions[0]
         columns = ("problem", "construction", *(f"then to M = {M}" for M in first.lifting))
         rows = [
@@ -179,10 +169,10 @@ class Findings:
             f"Construction with {first.n_decisions} decisions, and lifting to the scenarios of "
             f"{first.n_contexts} contexts"
         )
-        return Table(title, columns, rows)
+        return TextTable(title, columns, rows)
 
 
-def _layers_table(found: AgainstLayers) -> Table:
+def _layers_table(found: AgainstLayers) -> TextTable:
     columns = (
         "who", "build", "ratio of builds", "forward + backward", "ratio", "decisions", "gradients",
     )  # fmt: skip
@@ -203,16 +193,4 @@ def _layers_table(found: AgainstLayers) -> Table:
                 f"{found.gradients[name]:.0e}",
             )
         )
-    return Table(found.title, columns, rows, FOREWISE)
-
-
-def _bar_at_most(what: str, bound: float, value: float, wanted: str, measured: str) -> Bar:
-    return Bar(what, wanted, measured, value <= bound)
-
-
-def _speed_up(what: str, times: dict[str, float], wanted: float) -> Bar:
-    bound = f"≥ {wanted:g}×"
-    if LOOP not in times:
-        return Bar(what, bound, "not measured", None)
-    ratio = times[LOOP] / times[FOREWISE]
-    return Bar(what, bound, f"{ratio:.1f}×", ratio >= wanted)
+    return TextTable(found.title, columns, rows, FOREWISE)
