@@ -164,9 +164,7 @@ class RayMap(Map):
         try:
             width = self.n_jobs or int(ray.cluster_resources().get("CPU", 1))
             remote = ray.remote(
-                num_cpus=1,
-                max_retries=_ATTEMPTS - 1,
-                runtime_env={"env_vars": ONE_THREAD},
+                num_cpus=1, max_retries=_ATTEMPTS - 1, runtime_env={"env_vars": ONE_THREAD}
             )(_quietly)
             shared = ray.put(function)
             todo = iter(tasks)

@@ -6,16 +6,25 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
+from enum import StrEnum
 
 import numpy as np
 from rich.table import Table as RichTable
 
 from forewise_lab.report.rendering import markdown_table
 
-BUILD, FORWARD, BOTH = "build", "forward", "forward_backward"
-PEAK, ABOVE_BASELINE = "peak_memory", "peak_memory_above_baseline"
-SKIPPED = "skipped"
 ABSENT, NOT_MEASURED = "—", "not measured"
+
+
+class Quantity(StrEnum):
+    """What is measured of a peer."""
+
+    BUILD = "build"
+    FORWARD = "forward"
+    BOTH = "forward_backward"
+    PEAK = "peak_memory"
+    ABOVE_BASELINE = "peak_memory_above_baseline"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class Measurements:
 
     def cases(self) -> list[tuple[str, int, int]]:
         """The (instance, n_contexts, n_scenarios) of which there is a time or a skip."""
-        rows = (row for row in self.rows if row.unit == "s" or row.quantity == SKIPPED)
+        rows = (row for row in self.rows if row.unit == "s" or row.quantity == Quantity.SKIPPED)
         return list(dict.fromkeys((r.instance, r.n_contexts, r.n_scenarios) for r in rows))
 
     def as_csv(self) -> str:

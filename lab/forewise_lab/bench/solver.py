@@ -21,16 +21,7 @@ from rich.markup import escape
 from forewise_lab.bench.accuracy import WANTED, relative_errors
 from forewise_lab.bench.instances import FAMILIES, Instance
 from forewise_lab.bench.peers import Answer, ForewisePeer, Gradient, Peer, default_peers
-from forewise_lab.bench.results import (
-    ABOVE_BASELINE,
-    BOTH,
-    BUILD,
-    FORWARD,
-    PEAK,
-    SKIPPED,
-    Measurement,
-    Measurements,
-)
+from forewise_lab.bench.results import Measurement, Measurements, Quantity
 from forewise_lab.bench.solver_report import GROWTH_SIZES, SolverReport
 from forewise_lab.bench.timing import Announce, Timed, take_turns
 from forewise_lab.machine import description, one_core, peak_memory, restart_peak, write_whole
@@ -174,24 +165,24 @@ def measure(
             reasons[peer.name] = reason
             continue
         builds[peer.name] = time.perf_counter() - start
-        calls[_label(peer.name, FORWARD)] = prepared.forward
+        calls[_label(peer.name, Quantity.FORWARD)] = prepared.forward
         if prepared.forward_backward is not None:
-            calls[_label(peer.name, BOTH)] = prepared.forward_backward
+            calls[_label(peer.name, Quantity.BOTH)] = prepared.forward_backward
     failures: dict[str, Exception] = {}
     timed = take_turns(calls, repeats, announce, failures, _LONGEST_SECONDS)
     for name in builds:
-        for quantity in (FORWARD, BOTH):
+        for quantity in (Quantity.FORWARD, Quantity.BOTH):
             failure = failures.get(_label(name, quantity))
             if failure is not None:
                 reasons.setdefault(name, f"failed: {failure}")
     able = [name for name in builds if name not in reasons]
-    answers = {name: _answer(timed[_label(name, FORWARD)]) for name in able}
+    answers = {name: _answer(timed[_label(name, Quantity.FORWARD)]) for name in able}
     errors = relative_errors(instance, answers)
     rows = []
     for name in able:
         case = (instance.name, instance.n_contexts, instance.n_scenarios, name)
-        rows.append(Measurement(*case, BUILD, "s", builds[name], builds[name], 1))
-        for quantity in (FORWARD, BOTH):
+        rows.append(Measurement(*case, Quantity.BUILD, "s", builds[name], builds[name], 1))
+        for quantity in (Quantity.FORWARD, Quantity.BOTH):
             own = timed.get(_label(name, quantity))
             if own is not None:
                 notes = "; ".join(_notes(answers[name], own, errors[name]))
@@ -204,7 +195,7 @@ def measure(
 def skipped(instance: Instance, peer: str, note: str) -> Measurement:
     """The row of a peer that was not measured."""
     case = (instance.name, instance.n_contexts, instance.n_scenarios, peer)
-    return Measurement(*case, SKIPPED, note=note)
+    return Measurement(*case, Quantity.SKIPPED, note=note)
 
 
 def memory_of(family: str, n_contexts: int, n_scenarios: int) -> dict[str, float]:
@@ -218,7 +209,7 @@ def memory_of(family: str, n_contexts: int, n_scenarios: int) -> dict[str, float
     baseline = restart_peak()
     _forward_backward(FAMILIES[family](n_scenarios, n_contexts))
     peak = peak_memory()
-    return {PEAK: peak, ABOVE_BASELINE: peak - baseline}
+    return {Quantity.PEAK: peak, Quantity.ABOVE_BASELINE: peak - baseline}
 
 
 def _forward_backward(instance: Instance) -> None:
@@ -234,7 +225,7 @@ def _memory(case: Case) -> list[Measurement]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return [Measurement(*row, PEAK, "MiB", note=f"failed: {reason}")]
+        return [Measurement(*row, Quantity.PEAK, "MiB", note=f"failed: {reason}")]
     found: dict[str, float] = json.loads(done.stdout)
     return [Measurement(*row, name, "MiB", size, size, 1) for name, size in found.items()]
 
@@ -255,7 +246,7 @@ def _too_slow(
     left_out = {}
     for peer in peers:
         expected = 0.0
-        for quantity in (FORWARD, BOTH):
+        for quantity in (Quantity.FORWARD, Quantity.BOTH):
             for size, median in results.series(instance.name, peer.name, quantity).items():
                 expected = max(expected, median * instance.n_scenarios / size)
         if expected > limit and peer.supports(instance.program) is None:

@@ -16,17 +16,12 @@ from rich.console import Console
 from forewise_lab.bench.accuracy import WANTED
 from forewise_lab.bench.peers import ClarabelLoop, ForewisePeer, HighsLoop, MoreauBatch, QpthDense
 from forewise_lab.bench.results import (
-    ABOVE_BASELINE,
     ABSENT,
-    BOTH,
-    BUILD,
-    FORWARD,
     NOT_MEASURED,
-    PEAK,
-    SKIPPED,
     Bar,
     Measurement,
     Measurements,
+    Quantity,
     TextTable,
     at_least,
     bars_table,
@@ -48,14 +43,14 @@ LEGEND = (
 )
 # Family, M, peer and its quantity; forewise's forward and backward pass is so many times faster.
 RATIOS = (
-    ("nvqp", 64, ClarabelLoop.name, FORWARD, 20),
-    ("nvqp", 64, MoreauBatch.name, BOTH, 20),
-    ("nvqp", 32, QpthDense.name, BOTH, 1000),
-    ("pop", 64, HighsLoop.name, FORWARD, 5),
-    ("pop", 64, ClarabelLoop.name, FORWARD, 5),
-    ("pop", 64, MoreauBatch.name, BOTH, 5),
-    ("recourse", 128, ClarabelLoop.name, FORWARD, 3),
-    ("recourse", 128, MoreauBatch.name, BOTH, 5),
+    ("nvqp", 64, ClarabelLoop.name, Quantity.FORWARD, 20),
+    ("nvqp", 64, MoreauBatch.name, Quantity.BOTH, 20),
+    ("nvqp", 32, QpthDense.name, Quantity.BOTH, 1000),
+    ("pop", 64, HighsLoop.name, Quantity.FORWARD, 5),
+    ("pop", 64, ClarabelLoop.name, Quantity.FORWARD, 5),
+    ("pop", 64, MoreauBatch.name, Quantity.BOTH, 5),
+    ("recourse", 128, ClarabelLoop.name, Quantity.FORWARD, 3),
+    ("recourse", 128, MoreauBatch.name, Quantity.BOTH, 5),
 )
 # Okabe and Ito's colours, which colour-blind readers can tell apart; black is forewise's.
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -126,13 +121,13 @@ def bars_of(results: Measurements) -> list[Bar]:
     growth = [
         _exponent_bar(results, family, quantity, what)
         for family in ("nvqp", "pop")
-        for quantity, what in ((BOTH, "time"), (ABOVE_BASELINE, "peak memory"))
+        for quantity, what in ((Quantity.BOTH, "time"), (Quantity.ABOVE_BASELINE, "peak memory"))
     ]
     ratios = []
     for family, size, peer, quantity, times in RATIOS:
-        passes = "forward" if quantity == FORWARD else "forward + backward"
+        passes = "forward" if quantity == Quantity.FORWARD else "forward + backward"
         what = f"{family}, M = {size}: faster than {peer}, {passes}"
-        ours = results.median(family, size, FOREWISE, BOTH)
+        ours = results.median(family, size, FOREWISE, Quantity.BOTH)
         ratios.append(at_least(what, times, ours, results.median(family, size, peer, quantity)))
     return [*ratios, *growth, _peak_bar(results), _accuracy_bar(results)]
 
@@ -149,7 +144,7 @@ def _exponent_bar(results: Measurements, family: str, quantity: str, what: str) 
 
 def _peak_bar(results: Measurements) -> Bar:
     size = GROWTH_SIZES[-1]
-    peak = results.median("nvqp", size, FOREWISE, PEAK)
+    peak = results.median("nvqp", size, FOREWISE, Quantity.PEAK)
     what, wanted = f"nvqp, M = {size}: peak memory of the process", "< 2 GB"
     if peak is None:
         return Bar(what, wanted, NOT_MEASURED, None)
@@ -170,15 +165,15 @@ def case_table(results: Measurements, case: tuple[str, int, int], title: str) ->
     """All peers on one instance: times, accuracy, and how much longer than forewise."""
     family, _, n_scenarios = case
     columns = ("peer", "build", "forward", "forward + backward", "error", "ratio", "note")
-    ours = results.median(family, n_scenarios, FOREWISE, BOTH)
+    ours = results.median(family, n_scenarios, FOREWISE, Quantity.BOTH)
     here = [row for row in results.rows if (row.instance, row.n_contexts, row.n_scenarios) == case]
     rows = []
     for peer in dict.fromkeys(row.peer for row in here):
         found = {row.quantity: row for row in here if row.peer == peer}
-        if FORWARD in found:
+        if Quantity.FORWARD in found:
             rows.append(_case_row(peer, found, ours))
-        elif SKIPPED in found:
-            rows.append((peer, *[ABSENT] * 5, found[SKIPPED].note))
+        elif Quantity.SKIPPED in found:
+            rows.append((peer, *[ABSENT] * 5, found[Quantity.SKIPPED].note))
     return TextTable(f"{title}, M = {n_scenarios}", columns, rows, FOREWISE)
 
 
@@ -190,7 +185,7 @@ def growth_table(results: Measurements, growth: Sequence[tuple[str, int]]) -> Te
         sizes = [size for name, size in growth if name == family]
         series = [
             between(results.series(family, FOREWISE, quantity), sizes)
-            for quantity in (BOTH, PEAK, ABOVE_BASELINE)
+            for quantity in (Quantity.BOTH, Quantity.PEAK, Quantity.ABOVE_BASELINE)
         ]
         for size in sizes:
             cells = (seconds(series[0].get(size)), *(_mebibytes(s.get(size)) for s in series[1:]))
@@ -211,16 +206,16 @@ def _exponent(value: float) -> str:
 def _case_row(peer: str, found: dict[str, Measurement], ours: float | None) -> tuple[str, ...]:
     medians = {quantity: row.median for quantity, row in found.items()}
     # A peer without a backward pass is compared by what it can do.
-    longest = medians.get(BOTH, medians[FORWARD])
+    longest = medians.get(Quantity.BOTH, medians[Quantity.FORWARD])
     ratio = ABSENT if ours is None or longest is None else f"{longest / ours:.1f}×"
     times = (row for row in found.values() if row.unit == "s")
     notes = dict.fromkeys(row.note for row in times if row.note)
     return (
         peer,
-        seconds(medians.get(BUILD)),
-        seconds(medians[FORWARD]),
-        seconds(medians.get(BOTH)),
-        _error(found[FORWARD].relative_error),
+        seconds(medians.get(Quantity.BUILD)),
+        seconds(medians[Quantity.FORWARD]),
+        seconds(medians.get(Quantity.BOTH)),
+        _error(found[Quantity.FORWARD].relative_error),
         ratio,
         "; ".join(notes),
     )
@@ -253,8 +248,8 @@ def _sizes(results: Measurements, family: str) -> set[int]:
 def _panel(axes: Axes, results: Measurements, family: str, colours: dict[str, str]) -> None:
     ends: dict[str, tuple[int, float]] = {}
     for peer in results.peers(family):
-        both = results.series(family, peer, BOTH)
-        values = both or results.series(family, peer, FORWARD)
+        both = results.series(family, peer, Quantity.BOTH)
+        values = both or results.series(family, peer, Quantity.FORWARD)
         width, colour = 2.2 if peer == FOREWISE else 1.3, colours[peer]
         line = "o-" if both else "o--"
         axes.loglog(list(values), list(values.values()), line, ms=3.5, lw=width, color=colour)

@@ -28,14 +28,11 @@ from forewise_lab.experiments.kinds import (
     SCHEDULES,
     Solvers,
 )
-from forewise_lab.experiments.rules import (
-    ConstantRule,
-    ForesightRule,
-    OracleRule,
-    PolicyRule,
-    Rule,
-)
+from forewise_lab.experiments.rules import ConstantRule, ForesightRule, OracleRule, PolicyRule, Rule
 
+# Of the quick version, which only has to run.
+_QUICK = {"n_restarts": 0, "n_trees": 10, "n_neighbors": 20}
+_QUICK_PRETRAINING = 2
 # Settings that were renamed: stored rows have hashes with the old names.
 _OLD_NAMES = {"off_support": "caution"}
 #: Settings of a class that are not a method's to set: the grid sets them.
@@ -158,9 +155,7 @@ def fit_rule(method: Method, task: Task) -> Rule:
     learner: Any
     if kind == "direct":
         network = PointPredictor(
-            hidden_sizes=method.hidden_sizes,
-            training=_kept(method),
-            random_state=task.seed,
+            hidden_sizes=method.hidden_sizes, training=_kept(method), random_state=task.seed
         )
         learner = DirectLearner(task.problem, network, **settings)
     elif kind == "combined":
@@ -326,3 +321,23 @@ def _require_keys(table: Mapping[str, Any], known: set[str], where: str) -> None
                 f"{where}: {key} is not a setting of it{hint} (there are "
                 f"{', '.join(sorted(known - {'kind'})) or 'none'})"
             )
+
+
+def quick_method(
+    method: Method, epochs: int, hidden_sizes: tuple[int, ...], m: int | None = None
+) -> Method:
+    """The method with tiny networks, few trees and few neighbours, and `m` scenarios if given."""
+    learner, predictor = dict(method.learner), dict(method.predictor)
+    if "pretraining" in learner:
+        learner["pretraining"] = learner["pretraining"] | {"epochs": _QUICK_PRETRAINING}
+    predictor |= {key: value for key, value in _QUICK.items() if key in predictor}
+    if "regressor" in predictor:
+        predictor["regressor"] = predictor["regressor"] | {"n_trees": _QUICK["n_trees"]}
+    return replace(
+        method,
+        learner=learner,
+        predictor=predictor,
+        hidden_sizes=hidden_sizes,
+        training=method.training | {"epochs": epochs},
+        m=method.m if m is None or method.m is None else (m,),
+    )

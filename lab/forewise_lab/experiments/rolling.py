@@ -22,9 +22,18 @@ import pandas as pd
 import torch
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments.cases import CaseRows, cost_or_risk, load_case, problems_of
+from forewise_lab.experiments.cases import (
+    CaseRows,
+    Trial,
+    cost_or_risk,
+    decide_rows,
+    fit_trial,
+    load_case,
+    problems_of,
+    trials_of,
+)
 from forewise_lab.experiments.configuration import CaseTable, Settings
-from forewise_lab.experiments.trials import Trial, decide_rows, fit_trial, trials_of
+from forewise_lab.experiments.methods import quick_method
 from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 
@@ -40,7 +49,7 @@ _PERIODS = {"week": "W-SUN", "month": "M", "quarter": "Q", "year": "Y"}
 _QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS = (2, 17), 2, 2
 _QUICK_DAYS = {"bakery-series": 14, "bakery-stores": 14, "victoria": 5}
 _QUICK_HISTORY = {"bakery-series": 150, "bakery-stores": 150, "victoria": 35}
-_QUICK_STOPPING, _QUICK_M, _QUICK_SIZES, _QUICK_TREES, _QUICK_NEIGHBORS = 14, 4, (16,), 10, 20
+_QUICK_STOPPING, _QUICK_M, _QUICK_SIZES = 14, 4, (16,)
 
 
 @dataclass(frozen=True)
@@ -246,7 +255,11 @@ class CaseGrid:
                     case = _quick_case(case)
                     decoupled = trials[0].method.learner["kind"] == "decoupled"
                     kept = trials[: _QUICK_TRIALS if decoupled else 1]
-                    trials = tuple(_quick_trial(trial) for trial in kept)
+                    epochs = _QUICK_EPOCHS if decoupled else 1
+                    trials = tuple(
+                        replace(t, method=quick_method(t.method, epochs, _QUICK_SIZES))
+                        for t in kept
+                    )
                 self._entries += [(name, case, trials, seed) for seed in seeds]
 
     @property
@@ -303,25 +316,3 @@ def _quick_case(case: CaseTable) -> CaseTable:
             "most_m": _QUICK_M,
         }
     )
-
-
-def _quick_trial(trial: Trial) -> Trial:
-    method, learner = trial.method, dict(trial.method.learner)
-    epochs = _QUICK_EPOCHS if learner["kind"] == "decoupled" else 1
-    if "pretraining" in learner:
-        learner["pretraining"] = learner["pretraining"] | {"epochs": _QUICK_EPOCHS}
-    predictor = dict(method.predictor)
-    if "n_trees" in predictor:
-        predictor["n_trees"] = _QUICK_TREES
-    if "n_neighbors" in predictor:
-        predictor["n_neighbors"] = min(predictor["n_neighbors"], _QUICK_NEIGHBORS)
-    if "regressor" in predictor:
-        predictor["regressor"] = predictor["regressor"] | {"n_trees": _QUICK_TREES}
-    quick = replace(
-        method,
-        learner=learner,
-        predictor=predictor,
-        hidden_sizes=_QUICK_SIZES,
-        training=method.training | {"epochs": epochs},
-    )
-    return replace(trial, method=quick)

@@ -21,7 +21,6 @@ import pandas as pd
 
 from forewise.exceptions import StorageError
 from forewise_lab.experiments.work import ERROR, KEY, Key, Row, key_of
-from forewise_lab.machine import whole_file
 
 TABLE = "rows.jsonl"
 #: Columns of the table, in the order that people read them.
@@ -222,15 +221,6 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
     succeeded = table[~failed][which].drop_duplicates()
     settled = table[which].merge(succeeded, how="left", indicator=True)["_merge"] == "both"
     return table[~(failed & settled.to_numpy())].reset_index(drop=True)
-
-
-def write_csv(folder: str | os.PathLike[str]) -> Path:
-    """Write the results table beside itself as ``rows.csv``; return its path."""
-    path = Path(folder) / "rows.csv"
-    table = read_rows(folder)
-    with storage_errors("write to", Path(folder)), whole_file(path) as temporary:
-        table.to_csv(temporary, index=False)
-    return path
 
 
 def _parsed(content: bytes, path: Path) -> Iterator[Row]:

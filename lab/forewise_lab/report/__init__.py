@@ -5,38 +5,20 @@
 parts of the `page`; `pay` is the page about real data, made of `cases`.
 """
 
-from forewise_lab.report.claims import Claim, Evidence, check_claims
 from forewise_lab.report.figures import kept_panels
 from forewise_lab.report.page import render_report, write_report
 from forewise_lab.report.pay import write_pay_page
-from forewise_lab.report.rendering import as_latex, as_markdown, as_text, print_table
-from forewise_lab.report.results import MissingFits, Results, failed_fits, gather, missing_fits
-from forewise_lab.report.statistics import Comparison, PaperValue, Summary, compare, summarise
-from forewise_lab.report.tables import Cell, Column, Table, table1, table2
+from forewise_lab.report.rendering import as_latex, as_markdown, print_table
+from forewise_lab.report.results import gather
+from forewise_lab.report.tables import table1, table2
 
 __all__ = [
-    "Cell",
-    "Claim",
-    "Column",
-    "Comparison",
-    "Evidence",
-    "MissingFits",
-    "PaperValue",
-    "Results",
-    "Summary",
-    "Table",
     "as_latex",
     "as_markdown",
-    "as_text",
-    "check_claims",
-    "compare",
-    "failed_fits",
     "gather",
     "kept_panels",
-    "missing_fits",
     "print_table",
     "render_report",
-    "summarise",
     "table1",
     "table2",
     "write_pay_page",

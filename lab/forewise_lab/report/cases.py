@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import CaseTable, Settings, evaluation_windows, read_costs, read_rows
-from forewise_lab.experiments.cases import cost_or_risk
+from forewise_lab.experiments import Settings, read_rows
+from forewise_lab.experiments.cases import cost_or_risk, trials_of
+from forewise_lab.experiments.configuration import CaseTable
 from forewise_lab.experiments.kinds import FORESIGHT
-from forewise_lab.experiments.trials import trials_of
+from forewise_lab.experiments.rolling import evaluation_windows, read_costs
 
 _COST = "cost"
 

@@ -33,7 +33,7 @@ from forewise_lab.report.statistics import Summary, summarise
 
 _WIDE, _NARROW, _HALF = 600, 356, 400  # pixels
 _PIXELS = 72  # of an inch in matplotlib's SVG
-_COVERAGE = re.compile(r"coverage(\d{1,2})$")
+_COVERAGE, _LEVEL = "coverage90", 0.9
 _INK, _SOFT, _FAINT, _CARD = "#1d2126", "#565d66", "#efede7", "#fefefe"
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#6b7077", "#2f8fc4", "#b87a00", "#b0588a", "#4d4d4d")
 _MARKERS = ("o", "s", "^", "D")
@@ -102,22 +102,13 @@ def over_rows(results: Results) -> Picture | None:
 
 
 def coverages(results: Results) -> list[Picture]:
-    """One chart per experiment: how often the outcome lay in the central interval.
-
-    Where rows have three or more levels (metrics ``coverage50``, ``coverage80`` ...), a curve.
-    """
-    pictures = []
-    for experiment in paper.TABLE1:
-        found = {
-            metric: int(match[1]) / 100
-            for metric in dict.fromkeys(results.rows["metric"])
-            if (match := _COVERAGE.match(metric))
-            and any(results.places(experiment, m, metric) for m in results.methods(experiment))
-        }
-        pictures += [_coverage(results, experiment, *item) for item in found.items()]
-        if len(found) >= 3:
-            pictures.append(_coverage_curve(results, experiment, found))
-    return pictures
+    """One chart per experiment: how often the outcome lay in the central 90 % interval."""
+    return [
+        _coverage(results, experiment)
+        for experiment in paper.TABLE1
+        if experiment in results.experiments
+        and any(results.places(experiment, m, _COVERAGE) for m in results.methods(experiment))
+    ]
 
 
 def times(results: Results) -> list[Picture]:
@@ -191,49 +182,27 @@ def _over(
     )
 
 
-def _coverage(results: Results, experiment: str, metric: str, level: float) -> Picture:
+def _coverage(results: Results, experiment: str) -> Picture:
     found = {}
     for method in results.methods(experiment):
-        at = results.headline(experiment, method, metric)
+        at = results.headline(experiment, method, _COVERAGE)
         if at is not None:
-            values = results.values(experiment, method, metric, at)
+            values = results.values(experiment, method, _COVERAGE, at)
             found[results.method_title(method)] = summarise(list(values.values()))
     lines = tuple((name, mean_std(own, 3), interval(own, 3)) for name, own in found.items())
-    title, share = results.experiment_title(experiment), f"central {level:.0%} interval"
+    title, share = results.experiment_title(experiment), f"central {_LEVEL:.0%} interval"
 
     def dress(axes: Axes) -> None:
         ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
-        axes.axvline(level, color=_INK, ls=(0, (4, 3)), lw=1)
+        axes.axvline(_LEVEL, color=_INK, ls=(0, (4, 3)), lw=1)
         axes.set_xlabel(f"share of outcomes in the {share}")
 
-    series = [Series(metric, dict(enumerate(found.values())), 0)]
+    series = [Series(_COVERAGE, dict(enumerate(found.values())), 0)]
     description = "; ".join(" ".join(line[:2]) for line in lines)
     chart = _dot_chart(list(found), series, dress, f"{title}: coverage of the {share}", description)
     return Picture(title, (chart,), "", Numbers(("Method", "mean ± std", "95 %"), lines))
-
-
-def _coverage_curve(results: Results, experiment: str, levels: dict[str, float]) -> Picture:
-    series, lines = [], []
-    for place, method in enumerate(results.methods(experiment)):
-        found: dict[float, Summary] = {}
-        for metric, level in sorted(levels.items(), key=lambda item: item[1]):
-            at = results.headline(experiment, method, metric)
-            if at is not None:
-                values = results.values(experiment, method, metric, at)
-                found[level] = summarise(list(values.values()))
-        if found:
-            series.append(Series(results.method_title(method), found, place % len(_COLOURS)))
-            cells = (mean_std(found.get(level), 3) for level in sorted(levels.values()))
-            lines.append((series[-1].name, *cells))
-    calibrated = {level: summarise([level]) for level in sorted(levels.values())}
-    series.append(Series("calibrated", calibrated, 3, dashed=True))
-    title = f"{results.experiment_title(experiment)}: calibration"
-    what = "Observed against nominal coverage."
-    chart = _line_chart(series, "nominal", "observed share", title, what, _HALF, "linear")
-    heads = ("Method", *(f"{level:.0%}" for level in sorted(levels.values())))
-    return Picture(title, (chart,), "", Numbers(heads, tuple(lines)))
 
 
 def _times(results: Results, experiment: str) -> Picture:
@@ -281,19 +250,18 @@ def _line_chart(
     title: str,
     description: str,
     width: int,
-    scale: str = "log",
 ) -> Markup:
     """Lines with intervals; y starts at zero if it can."""
     with mpl.rc_context(_CHART_STYLE):
         figure = _figure(width, 0.36 * width + 150 + 8 * len(series))
         axes = figure.subplots()
-        axes.set_xscale(scale)
+        axes.set_xscale("log")
         for place, one in enumerate(series):
             # Side by side, so that intervals at the same place do not hide each other.
             shift = place - (len(series) - 1) / 2
-            _draw(axes, one, "y", shift=1 + 0.012 * shift if scale == "log" else 1.0)
+            _draw(axes, one, "y", shift=1 + 0.012 * shift)
         places = sorted({x for one in series for x in one.points})
-        axes.set_xticks(_apart(places, width, scale), minor=False)
+        axes.set_xticks(_apart(places, width), minor=False)
         axes.set_xticklabels([f"{x:,g}" for x in axes.get_xticks()])
         axes.xaxis.set_minor_locator(NullLocator())
         points = [point for one in series for point in one.points.values()]
@@ -358,9 +326,9 @@ def _ends(point: Summary) -> tuple[float, float]:
     return (point.lower, point.upper) if point.has_interval else (point.mean, point.mean)
 
 
-def _apart(places: Sequence[float], width: int, scale: str) -> list[float]:
+def _apart(places: Sequence[float], width: int) -> list[float]:
     """Ticks that do not touch each other."""
-    at = np.log(places) if scale == "log" else np.asarray(places)
+    at = np.log(places)
     least = (at[-1] - at[0]) * 44 / width
     kept = [0]
     for place in range(1, len(places)):

@@ -206,9 +206,7 @@ def _latex_table(table: Table, group: str, places: Sequence[int]) -> str:
             cells += [rf"\textbf{{{ours}}}" if cell.best else ours, f"{{{between}}}", theirs, mark]
         lines.append(cells)
     body = pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples(heads)).to_latex(
-        index=False,
-        column_format=f"@{{}}l{'rrr@{ }l' * len(places)}@{{}}",
-        multicolumn_format="c",
+        index=False, column_format=f"@{{}}l{'rrr@{ }l' * len(places)}@{{}}", multicolumn_format="c"
     )
     return "\n".join(
         [

@@ -10,7 +10,7 @@ from forewise.scenarios import Scenarios
 from forewise.solvers import solve
 from forewise_lab.bench import cvxpy_problems as written
 from forewise_lab.bench import instances, run_cvxpy_bench
-from forewise_lab.bench.cvxpy_report import (
+from forewise_lab.bench.cvxpy_bench import (
     AT_ONCE,
     FOREWISE,
     LOOP,

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from forewise_lab.bench import run_solver_bench
 from forewise_lab.bench.peers import ClarabelLoop, HighsLoop, Peer
-from forewise_lab.bench.results import ABOVE_BASELINE, FORWARD, PEAK, SKIPPED
+from forewise_lab.bench.results import Quantity
 from forewise_lab.machine import one_core, whole_file, write_whole
 
 FILES = {"solver.csv", "solver.md", "solver.png", "solver.svg", "machine.txt"}
@@ -77,13 +77,13 @@ def test_missing_peer_costs_a_line(finished):
 
 def test_table_has_times_errors_and_reasons(finished):
     rows = rows_of(finished[0])
-    forward = [row for row in rows if row["quantity"] == FORWARD]
+    forward = [row for row in rows if row["quantity"] == Quantity.FORWARD]
     assert {row["instance"] for row in forward} == {"nvqp", "pop", "recourse"}
     assert all(float(row["median"]) > 0 for row in forward)
     errors = [float(row["relative_error"]) for row in forward if row["instance"] == "pop"]
     assert len(errors) == 2
     assert max(errors) < 1e-6
-    skips = [row for row in rows if row["quantity"] == SKIPPED]
+    skips = [row for row in rows if row["quantity"] == Quantity.SKIPPED]
     assert {row["peer"] for row in skips} == {"HiGHS loop"}
 
 
@@ -137,5 +137,5 @@ def test_memory_of_a_larger_instance_is_seen():
     command = [sys.executable, "-m", "forewise_lab.bench.solver", "pop", "8", "2048"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     # The scenarios alone are 8 × 2048 × 15 numbers of 8 bytes.
-    assert found[ABOVE_BASELINE] > 8 * 2048 * 15 * 8 / 1024**2
-    assert found[PEAK] > found[ABOVE_BASELINE]
+    assert found[Quantity.ABOVE_BASELINE] > 8 * 2048 * 15 * 8 / 1024**2
+    assert found[Quantity.PEAK] > found[Quantity.ABOVE_BASELINE]

@@ -11,11 +11,11 @@ import pytest
 
 import forewise as fw
 from forewise.predictors.networks.weights import Layout
-from forewise_lab.experiments import KEY, all_fits, compute, fits
-from forewise_lab.experiments.evaluation import make_evaluation
+from forewise_lab.experiments import fits
+from forewise_lab.experiments.fits import all_fits, make_evaluation
 from forewise_lab.experiments.kinds import Solvers
 from forewise_lab.experiments.methods import Task, _predictor, _translated, fit_rule
-from forewise_lab.experiments.work import key_of
+from forewise_lab.experiments.work import KEY, compute, key_of
 from tests.lab.experiments.tiny import TEXT, tiny_settings
 
 

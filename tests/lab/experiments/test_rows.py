@@ -9,11 +9,11 @@ import resource
 import signal
 import time
 
-import pandas as pd
 import pytest
 
 from forewise.exceptions import StorageError
-from forewise_lab.experiments import COLUMNS, RowTable, read_rows, write_csv
+from forewise_lab.experiments import read_rows
+from forewise_lab.experiments.rows import COLUMNS, RowTable
 from forewise_lab.experiments.work import key_of
 
 
@@ -203,14 +203,6 @@ def test_failures_are_forgotten_once_a_fit_succeeds(tmp_path):
     table.append([row(0)])
     found = read_rows(tmp_path)
     assert list(zip(found["seed"], found["metric"], strict=True)) == [(1, "error"), (0, "R")]
-
-
-def test_csv(tmp_path):
-    with RowTable(tmp_path) as table:
-        table.append([row(0), row(1)])
-    path = write_csv(tmp_path)
-    assert path == tmp_path / "rows.csv"
-    assert pd.read_csv(path)["value"].tolist() == [0.0, 1 / 3]
 
 
 def test_quick_rows_are_marked_and_have_a_folder_of_their_own(tmp_path):

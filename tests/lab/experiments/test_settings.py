@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import all_fits, load_settings, paper_kl_weight
+from forewise_lab.experiments import load_settings
+from forewise_lab.experiments.fits import all_fits
+from forewise_lab.experiments.methods import paper_kl_weight
 from tests.lab.experiments.tiny import TEXT, tiny_settings, write
 
 PAPER_METHODS = {"d-ann", "d-gp", "d-bnn", "c-ann", "c-bnn"}

@@ -7,15 +7,15 @@ import time
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
-import pandas as pd
 import pytest
 
 import forewise as fw
 from forewise.datasets import nv_problem, paper_split
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise_lab.experiments import load_settings, run
-from forewise_lab.report import gather, kept_panels, missing_fits, render_report, write_report
+from forewise_lab.report import gather, kept_panels, render_report, write_report
 from forewise_lab.report.figures import nv1_panels
+from forewise_lab.report.results import missing_fits
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -118,13 +118,6 @@ def test_parts_without_rows_say_so(all_rows, experiment):
 def test_the_least_that_there_can_be(all_rows):
     columns = ["experiment", "method", "seed", "n_train", "m_train", "m", "metric", "value"]
     checked(render_report(all_rows[columns].head(1)))
-
-
-def test_several_levels_make_a_curve(all_rows):
-    covered = all_rows.query("experiment == 'nv1' and metric == 'coverage90'")
-    more = [covered.assign(metric=f"coverage{k}", value=k / 100) for k in (20, 50, 80)]
-    html = render_report(pd.concat([all_rows, *more], ignore_index=True))
-    assert "NV1: calibration" in html
 
 
 def test_it_is_quick(all_rows):

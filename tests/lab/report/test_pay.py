@@ -10,8 +10,9 @@ import pytest
 
 from forewise.evaluation.comparison import Difference
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise_lab.experiments import CaseGrid, load_settings, rolling, run
+from forewise_lab.experiments import load_settings, rolling, run
 from forewise_lab.experiments.cases import cost_or_risk
+from forewise_lab.experiments.rolling import CaseGrid
 from forewise_lab.report import write_pay_page
 from forewise_lab.report.cases import gather_cases
 from forewise_lab.report.pay import (
