@@ -1,7 +1,7 @@
 """Maps: where independent tasks are computed, in this process, in others, or on a cluster.
 
 A function and its tasks must be importable and picklable, and tasks should take a second or more.
-To add a map: a frozen dataclass with the two methods of `Map`.
+To add a map: a frozen dataclass that is a `Map`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -26,7 +25,7 @@ from forewise.exceptions import ForewiseError, InvalidInputError, MissingDepende
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
-#: Times that a task is tried before its worker's death is taken to be its fault.
+#: Attempts at a task before its worker's death is taken to be its fault.
 _ATTEMPTS = 5
 _WATCH_SECONDS = 0.5  # between looks of a worker at its driver
 _LOOPBACK = "127.0.0.1"
@@ -41,12 +40,7 @@ class WorkerLostError(ForewiseError, RuntimeError):
 
 
 class Map(ABC):
-    """Applies a function to tasks, wherever that is."""
-
-    @property
-    @abstractmethod
-    def jobs(self) -> int:
-        """Number of tasks that are computed at the same time."""
+    """Applies a function to tasks."""
 
     @abstractmethod
     def imap_unordered(
@@ -64,15 +58,9 @@ class Map(ABC):
 class SerialMap(Map):
     """One task after the other, in this process."""
 
-    @property
-    def jobs(self) -> int:
-        """One."""
-        return 1
-
     def imap_unordered(
         self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
     ) -> Iterator[ResultT]:
-        """Results in the order of the tasks."""
         for task in tasks:
             yield function(task)
 
@@ -89,31 +77,23 @@ class ProcessMap(Map):
                 f"n_jobs must be an integer of at least 1, but is {self.n_jobs!r}"
             )
 
-    @property
-    def jobs(self) -> int:
-        """Number of processes."""
-        return self.n_jobs
-
     def imap_unordered(
         self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
     ) -> Iterator[ResultT]:
-        """Results as they come; the pool is started again when one of its processes dies."""
         todo = ((task, 1) for task in tasks)
         again: list[tuple[TaskT, int]] = []  # tasks whose worker died, and which attempt is next
         running: dict[Future[ResultT], tuple[TaskT, int]] = {}
-        pool = _process_pool(self.n_jobs)
+        pool = self._pool()
         try:
             while True:
-                while len(running) < self.n_jobs:
-                    entry = again.pop() if again else next(todo, None)
-                    if entry is None:
-                        break
+                free = self.n_jobs - len(running)
+                entries, again = again[:free], again[free:]
+                for entry in (*entries, *islice(todo, free - len(entries))):
                     running[pool.submit(function, entry[0])] = entry
                 if not running:
                     return
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 broken = False
-                for future in finished:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
                     try:
                         result = future.result()
                     except BrokenExecutor:
@@ -122,12 +102,21 @@ class ProcessMap(Map):
                         del running[future]
                         yield result
                 if broken:
-                    again = [_next_attempt(*entry) for entry in running.values()]
+                    for task, attempt in running.values():
+                        if attempt == _ATTEMPTS:
+                            raise _lost(task)
+                        again.append((task, attempt + 1))
                     running.clear()
                     pool.shutdown(wait=True, kill_workers=True)
-                    pool = _process_pool(self.n_jobs)
+                    pool = self._pool()
         finally:
             pool.shutdown(wait=True, kill_workers=True)
+
+    def _pool(self) -> Any:
+        # joblib's pool starts clean processes, and takes functions that were defined in a notebook.
+        return ProcessPoolExecutor(
+            self.n_jobs, initializer=_start_process, initargs=(os.getpid(),), env=ONE_THREAD
+        )
 
 
 @dataclass(frozen=True)
@@ -148,24 +137,17 @@ class RayMap(Map):
     address: str | None = None
     n_jobs: int | None = None
 
-    @property
-    def jobs(self) -> int:
-        """`n_jobs`, or the processors of this computer until the cluster is known."""
-        return self.n_jobs or os.cpu_count() or 1
-
     def imap_unordered(
         self, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
     ) -> Iterator[ResultT]:
-        """Results as they come; Ray starts a task again when its worker dies."""
         ray = _ray()
         started_here = not ray.is_initialized()
         if started_here:
             self._start(ray)
         try:
             width = self.n_jobs or int(ray.cluster_resources().get("CPU", 1))
-            remote = ray.remote(
-                num_cpus=1, max_retries=_ATTEMPTS - 1, runtime_env={"env_vars": ONE_THREAD}
-            )(_quietly)
+            options = {"num_cpus": 1, "runtime_env": {"env_vars": ONE_THREAD}}
+            remote = ray.remote(max_retries=_ATTEMPTS - 1, **options)(_quietly)
             shared = ray.put(function)
             todo = iter(tasks)
             running: dict[Any, TaskT] = {}
@@ -186,75 +168,53 @@ class RayMap(Map):
                 ray.shutdown()
 
     def _start(self, ray: Any) -> None:
-        if self.address is not None:
-            self._init(ray, f"reached at {self.address!r}", address=self.address)
-            return
-        with _loopback_only(ray):
-            self._init(
-                ray, "started here", address="local", include_dashboard=False, num_cpus=self.jobs
-            )
-        if ray.util.get_node_ip_address() != _LOOPBACK:
+        """Reach a cluster, or start one here that listens on the loopback interface only."""
+        options: dict[str, Any] = {"address": self.address}
+        what = f"reached at {self.address!r}"
+        constants = ray._private.ray_constants
+        before = constants.ENABLE_RAY_CLUSTER
+        if self.address is None:
+            n_cpus = self.n_jobs or os.cpu_count() or 1
+            options = {"address": "local", "include_dashboard": False, "num_cpus": n_cpus}
+            what = "started here"
+            # Ray has no public setting for it: 127.0.0.1 is replaced by the network's address.
+            constants.ENABLE_RAY_CLUSTER = False
+        try:
+            ray.init(log_to_driver=False, logging_level="error", **options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ForewiseError(f"no Ray cluster could be {what}: {error}") from error
+        finally:
+            constants.ENABLE_RAY_CLUSTER = before
+        if self.address is None and ray.util.get_node_ip_address() != _LOOPBACK:
             ray.shutdown()
             raise ForewiseError(
                 f"a Ray {ray.__version__} that is started here listens on the network, which was "
                 "not asked for: start a cluster yourself, and pass its address"
             )
 
-    def _init(self, ray: Any, where: str, **options: Any) -> None:
-        try:
-            ray.init(log_to_driver=False, logging_level="error", **options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ForewiseError(f"no Ray cluster could be {where}: {error}") from error
-
-
-@contextmanager
-def _loopback_only(ray: Any) -> Iterator[None]:
-    """Make Ray use the loopback interface only, for which it has no public setting."""
-    constants = ray._private.ray_constants
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
-
 
 def _quietly(function: Callable[[TaskT], ResultT], task: TaskT) -> ResultT:
-    _settle_worker()
+    _start_worker()
     return function(task)
 
 
-def _settle_worker() -> None:
-    """Start of a worker: it ignores Ctrl-C, which the driver handles, and has one thread."""
+def _start_worker() -> None:
+    """Ignore Ctrl-C, which the driver handles, and use one thread."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _settle_process(driver: int) -> None:
-    """Start of a process of a pool: as any worker, and it does not outlive its driver."""
-    _settle_worker()
-    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
+def _start_process(driver: int) -> None:
+    """As any worker; and end when the driver is gone, because a killed one cannot end it."""
+    _start_worker()
 
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(1)
 
-def _end_with(driver: int) -> None:
-    """End this process when the driver is gone; a killed driver cannot end it."""
-    while os.getppid() == driver:
-        time.sleep(_WATCH_SECONDS)
-    os._exit(1)
-
-
-def _process_pool(n_jobs: int) -> Any:
-    # joblib's pool starts clean processes, and takes functions that were defined in a notebook.
-    return ProcessPoolExecutor(
-        n_jobs, initializer=_settle_process, initargs=(os.getpid(),), env=ONE_THREAD
-    )
-
-
-def _next_attempt(task: TaskT, attempt: int) -> tuple[TaskT, int]:
-    if attempt == _ATTEMPTS:
-        raise _lost(task)
-    return task, attempt + 1
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _lost(task: object) -> WorkerLostError:

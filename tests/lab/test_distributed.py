@@ -74,7 +74,6 @@ def test_serial_takes_one_task_at_a_time():
     assert next(results) == 0
     assert taken == [0]
     assert list(results) == [1, 4, 9]
-    assert SerialMap().jobs == 1
 
 
 def test_processes_give_all_results_and_take_no_task_early():

@@ -20,7 +20,15 @@ from forewise_lab.bench import instances
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers import CvxpyLayersPeer, ForewisePeer
 from forewise_lab.bench.peers import cvxpylayers_layer as layers
-from forewise_lab.bench.results import ABSENT, Bar, TextTable, at_least, bars_table, seconds
+from forewise_lab.bench.results import (
+    ABSENT,
+    Bar,
+    TextTable,
+    at_least,
+    at_most,
+    bars_table,
+    seconds,
+)
 from forewise_lab.bench.timing import Announce, take_turns
 from forewise_lab.machine import description, one_core, write_whole
 
@@ -37,15 +45,15 @@ LEAST_SPEED_UP, LEAST_BUILD_SPEED_UP = 50.0, 10.0
 # A core of which less than this share was ours is said to have been shared.
 _QUIET = 0.9
 _LEGEND = (
-    "Medians of {turns} turns, {layer_turns} against cvxpylayers, in one run on one core. Decisions "
-    "and gradients of Σ v·decision with respect to the scenarios; a difference is relative for "
-    "entries above 1 and absolute for others. cvxpylayers solves with Clarabel and differentiates "
-    "with diffcp's default, LSQR, which is fast and inexact: see the differences of its gradients. "
-    "The bars are evaluated on the problem as one writes it, a parameter and a cost for each "
-    "scenario in a loop; the same with all scenarios in one array and no loop is shown below it. "
-    "Building includes writing the problem, and for forewise the lifting to the M scenarios. "
-    "Construction includes the writing, too, and no scenario is needed for it: the same problem is "
-    "then lifted to any M."
+    "Medians of {turns} turns, {layer_turns} against cvxpylayers, in one run on one core. "
+    "Decisions and gradients of Σ v·decision with respect to the scenarios; a difference is "
+    "relative for entries above 1 and absolute for others. cvxpylayers solves with Clarabel and "
+    "differentiates with diffcp's default, LSQR, which is fast and inexact: see the differences of "
+    "its gradients. The bars are evaluated on the problem as one writes it, a parameter and a cost "
+    "for each scenario in a loop; the same with all scenarios in one array and no loop is shown "
+    "below it. Building includes writing the problem, and for forewise the lifting to the M "
+    "scenarios. Construction includes the writing, too, and no scenario is needed for it: the same "
+    "problem is then lifted to any M."
 )
 
 
@@ -87,10 +95,10 @@ class AgainstBuiltIn:
         """The ratio of times, and the largest difference."""
         ratio, largest = self.written / self.built_in, max(self.decisions, self.gradients)
         what = f"{self.name}: in CVXPY / built-in, forward + backward"
-        time = Bar(what, f"≤ {LONGEST_RATIO:g}×", f"{ratio:.2f}×", ratio <= LONGEST_RATIO)
+        time = at_most(what, f"{LONGEST_RATIO:g}×", LONGEST_RATIO, ratio, "{:.2f}×")
         what = f"{self.name}: largest difference of decisions and gradients"
-        met = largest <= LARGEST_DIFFERENCE
-        return time, Bar(what, f"≤ {LARGEST_DIFFERENCE:g}", f"{largest:.0e}", met)
+        bound = LARGEST_DIFFERENCE
+        return time, at_most(what, f"{bound:g}", bound, largest, "{:.0e}")
 
     def row(self) -> tuple[str, ...]:
         """For the table."""
@@ -122,11 +130,11 @@ class AgainstLayers:
             if name not in self.both:
                 rows.append((name, *[ABSENT] * 6))
                 continue
-            pairs = (
-                (seconds(t[name]), f"{t[name] / t[FOREWISE]:.1f}×") for t in (self.build, self.both)
-            )
-            differences = (f"{d[name]:.0e}" for d in (self.decisions, self.gradients))
-            rows.append((name, *(cell for pair in pairs for cell in pair), *differences))
+            cells = [name]
+            for times in (self.build, self.both):
+                cells += [seconds(times[name]), f"{times[name] / times[FOREWISE]:.1f}×"]
+            cells += [f"{found[name]:.0e}" for found in (self.decisions, self.gradients)]
+            rows.append(tuple(cells))
         return TextTable(self.title, columns, rows, FOREWISE)
 
 
@@ -324,10 +332,13 @@ def _against_layers(
         builds[LOOP] = partial(theirs, written.lifted_in_a_loop)
         builds[AT_ONCE] = partial(theirs, written.lifted_at_once)
     built = take_turns(builds, turns, lambda text: say(f"building, {text}"), {})
-    passes = {FOREWISE: partial(_pass, built[FOREWISE].result, instance, fw.AutoSolver())}
+    passes: dict[str, Callable[[], Pass]] = {
+        FOREWISE: partial(_pass, built[FOREWISE].result, instance, fw.AutoSolver())
+    }
     for name in LAYERS:
         if name in built:
-            passes[name] = partial(_layer_pass, *built[name].result, instance)
+            lifted, layer = built[name].result
+            passes[name] = partial(_layer_pass, lifted, layer, instance)
     timed = take_turns(passes, turns, say, {})
     best = timed[FOREWISE].result
     return AgainstLayers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from enum import StrEnum
@@ -129,6 +130,13 @@ def at_least(what: str, wanted: float, ours: float | None, theirs: float | None)
     if ours is None or theirs is None:
         return Bar(what, f"≥ {wanted:g}×", NOT_MEASURED, None)
     return Bar(what, f"≥ {wanted:g}×", f"{theirs / ours:.1f}×", theirs / ours >= wanted)
+
+
+def at_most(what: str, shown: str, bound: float, value: float | None, form: str) -> Bar:
+    """An upper bound, and the value in a format."""
+    if value is None or math.isnan(value):
+        return Bar(what, f"≤ {shown}", NOT_MEASURED, None)
+    return Bar(what, f"≤ {shown}", form.format(value), value <= bound)
 
 
 def seconds(value: float | None) -> str:

@@ -84,27 +84,11 @@ def run_solver_bench(
     peers: Sequence[Peer] | None = None,
     console: Console | None = None,
 ) -> Measurements:
-    """Measure forewise against its peers, print the tables and write the files.
+    """Measure forewise against its peers, print the tables and write the files to `output`.
 
-    Peers take turns on one core after a warm-up, and medians are taken. A peer that is not
-    installed costs a line. What was measured is kept when the run is interrupted.
-
-    Parameters
-    ----------
-    output : Path
-        Folder for solver.csv, solver.md, solver.png, solver.svg and machine.txt.
-    repeats : int
-        Turns of each peer at each quantity; fewer where they would take too long.
-    quick : bool
-        A tiny version; its numbers mean little.
-    peers : sequence of Peer, optional
-        `default_peers()` by default.
-    console : rich Console, optional
-
-    Returns
-    -------
-    Measurements
-        The rows of solver.csv.
+    Peers take turns on one core after a warm-up, and medians of `repeats` turns are taken, fewer
+    where they would take too long. A peer that is not installed costs a line. What was measured is
+    kept when the run is interrupted. `quick` is a tiny version, whose numbers mean little.
     """
     console = console or Console()
     plan = QUICK if quick else FULL

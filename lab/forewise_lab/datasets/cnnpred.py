@@ -63,9 +63,9 @@ def pop2_paper(data_dir: str | Path | None = None) -> Split:
 def pop2_strict(data_dir: str | Path | None = None) -> Split:
     """Five indices, with features of the day before: nothing that was not known.
 
-    `y` is the close-to-close return of a day, X what the files say of the trading day before. All 13
-    technical features of each index and the 68 shared ones are kept: there is no leak to filter out.
-    Missing values are 0; after the first 199 days only changes of markets that were closed are
+    `y` is the close-to-close return of a day, X what the files say of the trading day before. All
+    13 technical features of each index and the 68 shared ones are kept: there is no leak to filter
+    out. Missing values are 0; after the first 199 days only changes of markets that were closed are
     missing. The first day has no return and is left out; validation and test are the days of
     `pop2_paper`.
     """

@@ -31,8 +31,8 @@ _PIECE = 2**16
 def fetch(name: str, data_dir: str | Path | None = None) -> Path:
     """Download a data set, check its files, and put them in their folder, which is returned.
 
-    Nothing is downloaded if the files are there already. Files are moved into their folder only when
-    all of them have the published checksum; files there with other content are then replaced.
+    Nothing is downloaded if the files are there already. Files are moved into their folder only
+    when all of them have the published checksum; files there with other content are then replaced.
     `data_dir` is what ``FOREWISE_DATA`` names by default, or else ``~/.cache/forewise``.
 
     Raises

@@ -59,19 +59,9 @@ def storage_errors(action: str, folder: Path) -> Iterator[None]:
 class RowTable:
     """The rows of a folder, for the run that adds to them; a context manager.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it does not exist.
-    quick : bool
-        Whether the rows to come are those of a quick run. They are marked, and a folder has
-        either these or rows of full runs.
-
-    Raises
-    ------
-    StorageError
-        If another run writes to the folder, it cannot be written to, or has rows of the other
-        kind.
+    `quick` marks the rows to come as those of a quick run; a folder has either these or rows of
+    full runs. Raises a `StorageError` if another run writes to the folder, it cannot be written to,
+    or has rows of the other kind.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, quick: bool = False) -> None:
@@ -126,10 +116,7 @@ class RowTable:
     def append(self, rows: Iterable[Row]) -> int:
         """Add rows whose key is new, each with one write; the number of rows added.
 
-        Raises
-        ------
-        StorageError
-            If the disk is full or refuses. Earlier rows are kept, and no part of a row is left.
+        If the disk is full or refuses, a `StorageError`; no part of a row is left then.
         """
         added = 0
         with storage_errors("write to", self.folder):
@@ -184,21 +171,11 @@ class RowTable:
 
 
 def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """The results table of a folder; can be called while a run is writing.
+    """The results table of a folder, one row per metric; can be called while a run is writing.
 
-    A line that cannot be read is left out, with a warning. Rows of a fit that failed (metric
-    ``"error"``) are left out once the fit has succeeded.
-
-    Parameters
-    ----------
-    folder : path
-        The `output` of `run`.
-
-    Returns
-    -------
-    DataFrame
-        One row per metric; values are raw, in the problem's own unit. `quick` is true in rows of
-        a quick run, whose numbers mean nothing.
+    Values are raw, in the problem's own unit; `quick` marks rows of a quick run, whose numbers mean
+    nothing. A line that cannot be read is left out, with a warning. Rows of a fit that failed
+    (metric ``"error"``) are left out once the fit has succeeded.
     """
     path = Path(folder) / TABLE
     try:

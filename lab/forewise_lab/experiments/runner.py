@@ -34,16 +34,8 @@ _SHOWN = 2  # metrics in the line of a fit
 class RunSummary:
     """What a run did.
 
-    Attributes
-    ----------
-    computed, found : int
-        Fits that were computed now, and that were finished before (maybe as a part of another
-        experiment).
-    rows : int
-        Rows that were added.
-    failed : dict of str to str
-        Fits that failed, and why. The next run tries them again.
-    seconds : float
+    Fits that were computed now or `found` finished before (maybe as a part of another experiment),
+    rows that were added, and fits that `failed`, with the reason; the next run tries them again.
     """
 
     computed: int = 0
@@ -81,19 +73,17 @@ def run(
     Parameters
     ----------
     experiments : str or list of str
-        Names of experiments (``"nv1"``, ``"bakery-b"``), or of settings files for all of theirs
-        (``"table1"``, ``"real"``).
+        Names of experiments (``"nv1"``, ``"bakery-b"``), or of settings files (``"table1"``).
     methods : list of str, optional
         Those of the experiments' methods to run; all by default.
     seeds : int or list of int, optional
-        How many runs, or the seeds themselves. By default the experiment's own number, 5 in most
-        as in the paper, and 1 in cases, which have the same data for every seed.
+        How many runs, or the seeds themselves; the experiment's own number by default, and 1 in
+        cases, which have the same data for every seed.
     output : path
-        Folder of the results table; made if it does not exist. A folder has results of quick runs
-        or of full ones, and one run at a time.
+        Folder of the results table. It has results of quick runs or of full ones, and one run at a
+        time.
     map : Map, optional
-        Where to compute: `SerialMap()` by default, `ProcessMap(2)`, `RayMap()`. The values do not
-        depend on it.
+        Where to compute, `SerialMap()` by default. The values do not depend on it.
     settings : Settings, optional
         The shipped ones by default.
     data_dir : path, optional
@@ -106,10 +96,9 @@ def run(
     Raises
     ------
     ForewiseError
-        For unknown names, missing data, a folder that cannot be written to or has rows of the
-        other kind. Rows that were finished before are kept.
+        For unknown names, missing data, or a folder that cannot be used.
     KeyboardInterrupt
-        After Ctrl-C; finished rows are kept.
+        After Ctrl-C. Finished rows are kept in any case.
     """
     chosen = settings or load_settings()
     names = chosen.experiment_names([experiments] if isinstance(experiments, str) else experiments)

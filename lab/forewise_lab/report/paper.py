@@ -82,23 +82,5 @@ def paper_value(
         if figure.m is None:
             return PaperValue(figure.mean, figure.std)
         if (figure.m_train, figure.m) == pair:
-            std = figure.std
-            if std is None and pair == table.headline:
-                std = _std_elsewhere(settings, method, wanted, figure.mean, experiment)
-            return PaperValue(figure.mean, std)
-    return None
-
-
-def _std_elsewhere(
-    settings: Settings, method: str, metric: str, mean: float, experiment: str
-) -> float | None:
-    """Table 2's last column is Table 1's NVQP: there the standard deviation is given."""
-    dataset = settings.experiments[experiment].dataset
-    for name, table in settings.experiments.items():
-        if name == experiment or table.dataset != dataset:
-            continue
-        for figure in table.paper:
-            same = (figure.method, figure.metric, figure.mean) == (method, metric, mean)
-            if same and figure.m is None:
-                return figure.std
+            return PaperValue(figure.mean, figure.std)
     return None

@@ -216,12 +216,10 @@ def combined_table(results: Sequence[CaseResult]) -> str:
     """Combined against decoupled learning of the same network, in every case."""
     lines = []
     for result in results:
-        cells = [result.table.title]
-        for names in _PAIRS:
-            a, b = (result.method(name) for name in names)
-            cells.append("–" if a is None or b is None else _share(result, a, b))
-        if cells[1:] != ["–"] * len(_PAIRS):
-            lines.append(cells)
+        pairs = [[result.method(name) for name in names] for names in _PAIRS]
+        cells = [_share(result, a, b) for a, b in pairs]
+        if cells != ["–"] * len(_PAIRS):
+            lines.append([result.table.title, *cells])
     if not lines:
         return ""
     heads = ["case", "C-BNN against D-BNN", "C-ANN against D-ANN"]
@@ -285,8 +283,8 @@ def in_words(gap: Difference) -> str:
     return f"{size:.1f} % {way} {ends}{note}"
 
 
-def _share(result: CaseResult, a: MethodCosts, b: MethodCosts) -> str:
-    if a is b:
+def _share(result: CaseResult, a: MethodCosts | None, b: MethodCosts | None) -> str:
+    if a is None or b is None or a is b:
         return "–"
     gap = difference(result, a, b)
     return f"{_percent(gap.estimate)} [{_percent(gap.lower)}, {_percent(gap.upper)}]"

@@ -21,10 +21,6 @@ class Started(Map):
         self.inner = inner
         self.first = 0.0
 
-    @property
-    def jobs(self) -> int:
-        return self.inner.jobs
-
     def imap_unordered(self, function, tasks):
         for result in self.inner.imap_unordered(function, tasks):
             self.first = self.first or time.perf_counter()

@@ -22,12 +22,9 @@ Array = np.ndarray
 class Answer:
     """What one solve of a batch gave.
 
-    Attributes
-    ----------
-    decision : array (n_contexts, n_z)
-    recourse : array (n_contexts, n_scenarios, n_u), or None where a problem's cost needs none
-    n_unsolved : contexts that the peer itself does not call solved
-    seconds : the time that the peer measured, where it runs in a process of its own
+    `decision` is (n_contexts, n_z), `recourse` (n_contexts, n_scenarios, n_u), or None where a
+    problem's cost needs none. `n_unsolved` counts the contexts that the peer does not call solved;
+    `seconds` is the time that it measured, where it runs in a process of its own.
     """
 
     decision: Array
