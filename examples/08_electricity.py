@@ -1,8 +1,8 @@
 """Tomorrow's electricity: decide 48 half-hours from yesterday's load, judged on days to come.
 
 The schedule has ramp limits, too little is dearer than too much, and a battery helps when the load
-is seen. The demand of Victoria is taken where its file is (`forewise-lab data list` says where it is
-sought, and how to get it); otherwise demand of the same shape is made up. Run it with ``python
+is seen. The demand of Victoria is taken where its file is (`forewise-lab data list` says where it
+is sought, and how to get it); otherwise demand of the same shape is made up. Run it with ``python
 examples/08_electricity.py``; it draws ``08_electricity.png``.
 """
 

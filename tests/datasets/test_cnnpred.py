@@ -224,7 +224,7 @@ def test_bytes_that_are_no_text_are_named(copy):
 
 
 def test_missing_files_are_named(tmp_path):
-    with pytest.raises(MissingDataError, match="forewise data fetch cnnpred"):
+    with pytest.raises(MissingDataError, match="forewise-lab data fetch cnnpred"):
         pop2_paper(tmp_path)
 
 

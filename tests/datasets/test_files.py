@@ -17,12 +17,11 @@ from forewise.datasets import (
     CorruptDataError,
     Source,
     available,
-    fetching,
     files,
     locate,
 )
 from forewise.exceptions import MissingDataError
-from forewise_lab.datasets import fetch
+from forewise_lab.datasets import fetch, fetching
 
 CONTENT = {"one.csv": b"a,b\n1,2\n", "two.csv": b"c\n3\n"}
 
@@ -227,7 +226,7 @@ def test_missing_data_say_where_was_looked_and_how_to_get_them(tmp_path):
     message = str(caught.value)
     assert isinstance(caught.value, (fw.ForewiseError, FileNotFoundError))
     assert f"{tmp_path / 'cnnpred'} (without Processed_NASDAQ.csv, " in message
-    assert "forewise data fetch cnnpred" in message
+    assert "forewise-lab data fetch cnnpred" in message
     assert "https://archive.ics.uci.edu" in message
     assert "FOREWISE_DATA" in message
     with pytest.raises(MissingDataError, match=r"elsewhere.*cnnpred \(no such folder\)"):
@@ -239,7 +238,7 @@ def test_what_is_available(serve, tmp_path):
     states = {state.source.name: state for state in available(tmp_path)}
     assert set(states) == {"cnnpred", "bakery", "vic_electricity", "toy"}
     assert states["toy"].missing == ("one.csv", "two.csv")
-    assert "toy: missing; run `forewise data fetch toy`" in str(states["toy"])
+    assert "toy: missing; run `forewise-lab data fetch toy`" in str(states["toy"])
     assert "bakery: missing; get bakery_data.csv" in str(states["bakery"])
     fetch("toy", tmp_path)
     state = available(tmp_path)[-1]

@@ -172,7 +172,6 @@ class Fit(Work):
 
     @property
     def name(self) -> str:
-        """Name in progress messages."""
         return (
             f"{self.experiment} {self.method.name}, seed {self.setting.seed}, "
             f"{self.setting.n_train} rows, M_train {self.m_train}"
@@ -186,22 +185,18 @@ class Fit(Work):
         return self.metrics
 
     def row_keys(self) -> Iterator[Key]:
-        """Keys of the rows it gives."""
         for m in self.ms:
             for metric in self.measured:
                 yield key_of(self.columns() | {"m": m, "metric": metric})
 
     @property
     def source(self) -> Hashable | None:
-        """Real data are read from files."""
         return self.setting.dataset if self.setting.dataset.name in REAL else None
 
     def require_data(self) -> None:
-        """Load them."""
         load_split(self.setting)
 
     def columns(self) -> Row:
-        """Which fit it is; M and metric are not among them."""
         return {
             "experiment": self.experiment,
             "method": self.method.name,
@@ -212,7 +207,6 @@ class Fit(Work):
         }
 
     def produce(self) -> Product:
-        """Fit once, evaluate for every M."""
         return Product(self.evaluated()[1])
 
     def evaluated(self) -> tuple[Rule, list[Row]]:
@@ -247,7 +241,6 @@ class KeptFit(Fit):
     borrows: ClassVar[bool] = False
 
     def produce(self) -> Product:
-        """Fit and evaluate, and save the policy; constants and the oracle have none."""
         rule, rows = self.evaluated()
         place = f"policies/{self.experiment}/seed{self.setting.seed}/{self.method.title}"
         return Product(rows, _saved(rule.policy, place) if isinstance(rule, PolicyRule) else {})

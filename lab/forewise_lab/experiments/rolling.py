@@ -84,21 +84,17 @@ class RollingFit(Work):
 
     @property
     def name(self) -> str:
-        """Name in progress messages."""
         which = f"trial {self.trial.number}, " if self.window.number == TUNING else ""
         return f"{self.experiment} {self.trial.method.name}, {which}from {self.window.start}"
 
     @property
     def source(self) -> Hashable | None:
-        """The case's files."""
         return self.case.source
 
     def require_data(self) -> None:
-        """Load them."""
         self._rows()
 
     def columns(self) -> Row:
-        """Window, trial and case are in the hash."""
         return {
             "experiment": self.experiment,
             "method": self.trial.method.name,
@@ -109,12 +105,10 @@ class RollingFit(Work):
         }
 
     def row_keys(self) -> Iterator[Key]:
-        """Keys of the rows it gives."""
         for metric in self._metrics():
             yield key_of(self.columns() | {"m": self.trial.m(self.case), "metric": metric})
 
     def produce(self) -> Product:
-        """Fit on the past, decide the window's rows, and evaluate the decisions."""
         rows, problems = self._rows(), problems_of(self.case.decision)
         train, decided = train_and_decide(self, rows)
         restart_peak()

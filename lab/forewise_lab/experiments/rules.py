@@ -36,11 +36,9 @@ class PolicyRule(Rule):
     policy: Policy
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """The policy's decisions; a context without an optimal decision raises."""
         return np.asarray(self.policy.decide(X, m, random_state=seed))
 
     def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        """Those of the policy's predictor, if it has one."""
         if not isinstance(self.policy, ScenarioPolicy):
             return None
         return self.policy.predictor.sample(X, m, random_state=seed)
@@ -53,7 +51,6 @@ class ConstantRule(Rule):
     decision: Any
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """The decision, once for every row."""
         return np.tile(np.asarray(self.decision, dtype=np.float64), (len(X), 1))
 
 
@@ -71,11 +68,9 @@ class OracleRule(Rule):
     solver: Solver
 
     def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios:
-        """Draws from the true distribution."""
         return self.test.true_scenarios(m, np.random.default_rng([self.seed, m, 1]))
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """Optimal for M true scenarios."""
         return oracle_decision(self.problem, self.scenarios(X, m, seed), self.solver).numpy()
 
 
@@ -88,6 +83,5 @@ class ForesightRule(Rule):
     solver: Solver
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """Optimal for the outcome."""
         known = Scenarios(self.test.y[:, None])
         return oracle_decision(without_risk(self.problem), known, self.solver).numpy()

@@ -39,7 +39,6 @@ class CvxpyLayersPeer(Peer):
     largest: int = 1000
 
     def missing(self) -> str | None:
-        """Whether cvxpylayers and diffcp can be imported."""
         try:
             import cvxpylayers.torch  # noqa: F401
             import diffcp  # noqa: F401
@@ -48,7 +47,6 @@ class CvxpyLayersPeer(Peer):
         return None
 
     def supports(self, program: ScenarioProgram) -> str | None:
-        """Up to `largest` variables, where contexts share all but the scenarios' data."""
         size = program.n_decisions + program.n_scenarios * program.n_recourse
         if size > self.largest:
             return f"not run beyond {self.largest} variables, here {size}"
@@ -59,7 +57,6 @@ class CvxpyLayersPeer(Peer):
         return None
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The layer, and its parameters' values as a function of the leaves."""
         leaves = instance.leaves()
         layer, values = _layer(instance.program_of(leaves))
         constants = [value.detach() for value in values]

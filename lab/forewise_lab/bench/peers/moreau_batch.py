@@ -36,7 +36,6 @@ class MoreauBatch(Peer):
     name: str = "Moreau"
 
     def missing(self) -> str | None:
-        """Whether the package can be imported."""
         try:
             import moreau.torch  # noqa: F401
         except ImportError as error:
@@ -44,7 +43,6 @@ class MoreauBatch(Peer):
         return None
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The solver, and the values as a function of the leaves, kept for the backward pass."""
         leaves = instance.leaves()
         program = instance.program_of(leaves)
         lifted, positive = without_sign_rows(lift(program))

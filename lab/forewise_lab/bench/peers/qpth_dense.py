@@ -47,7 +47,6 @@ class QpthDense(Peer):
     largest: int = 32
 
     def missing(self) -> str | None:
-        """Whether qpth can be imported, or be given an environment of its own."""
         problem = None if _importable() else make_environment()
         if problem is None:
             return None
@@ -57,7 +56,6 @@ class QpthDense(Peer):
         )
 
     def supports(self, program: ScenarioProgram) -> str | None:
-        """Strictly convex costs and at most `largest` scenarios."""
         if program.n_scenarios > self.largest:
             return f"dense: not run beyond M = {self.largest}"
         if not (_positive_definite(program.P) and _positive_definite(program.D)):
@@ -65,7 +63,6 @@ class QpthDense(Peer):
         return None
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The dense matrices, as a function of the leaves."""
         leaves = instance.leaves()
         program = instance.program_of(leaves)
         tensors = _dense(lift(program))

@@ -37,7 +37,6 @@ class ForewisePeer(Peer):
     name: str = "forewise"
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The leaves that ask for gradients."""
         leaves = instance.leaves()
         constants = {name: leaf.detach() for name, leaf in leaves.items()}
         direction = instance.direction()
@@ -72,7 +71,6 @@ class ClarabelLoop(Peer):
     tolerance: float = 1e-8
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The upper triangle of P and the stacked constraints of every context."""
         program = instance.program
         models = [_clarabel_model(extensive_form(program, i)) for i in range(instance.n_contexts)]
         settings = self._settings()
@@ -115,11 +113,9 @@ class HighsLoop(Peer):
     name: str = "HiGHS loop"
 
     def supports(self, program: ScenarioProgram) -> str | None:
-        """Linear programs only."""
         return None if program.is_linear else "linear programs only"
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The arrays of every context's model, and one solver that is given each in turn."""
         program = instance.program
         models = [_highs_model(extensive_form(program, i)) for i in range(instance.n_contexts)]
         solver = highspy.Highs()
