@@ -13,16 +13,7 @@ ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
     *("exceptions", "storage", "display", "validation", "scenarios", "problems", "solvers"),
-    *(
-        "cvxpy",
-        "predictors",
-        "policy",
-        "learners",
-        "features",
-        "datasets",
-        "evaluation",
-        "distributed",
-    ),
+    *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "evaluation"),
     *("plots", "testing", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.
@@ -81,3 +72,12 @@ def test_nothing_below_the_border_knows_of_learning_or_solving():
     """Problems describe; but for those in CVXPY, they may not even mention a solver."""
     for path in (ROOT / "problems").glob("*.py"):
         assert "solvers" not in imported_layers(path)
+
+
+def test_the_library_does_not_know_the_laboratory():
+    for path in [*MODULES, ROOT / "__init__.py"]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            assert not [name for name in names if name.split(".")[0] == "forewise_lab"], path

@@ -38,7 +38,6 @@ _HOMES = {
 }
 _NAMESPACES = {
     "datasets": "forewise.datasets",
-    "distributed": "forewise.distributed",
     "exceptions": "forewise.exceptions",
     "features": "forewise.features",
     "learners": "forewise.learners",
@@ -56,7 +55,6 @@ __all__ = [*_HOME_OF, *_NAMESPACES]
 
 if TYPE_CHECKING:
     from forewise import datasets as datasets
-    from forewise import distributed as distributed
     from forewise import evaluation as metrics  # noqa: F401
     from forewise import exceptions as exceptions
     from forewise import features as features

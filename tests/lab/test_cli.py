@@ -1,4 +1,4 @@
-"""The laboratory's command line, as a person would call it."""
+"""The command line, as a person would call it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from typer.testing import CliRunner
 
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise_lab import cli
-from forewise_lab.cli import experiments
 from forewise_lab.experiments import RunSummary
+
+
+def test_help_lists_the_commands():
+    shown = CliRunner().invoke(cli.app, ["--help"]).output
+    for command in ("bench", "run", "table", "report", "data"):
+        assert command in shown
 
 
 def test_a_wrong_option_is_named():
@@ -67,13 +72,13 @@ def test_unknown_names_are_told(tmp_path):
 def test_data_are_listed(tmp_path):
     shown = CliRunner().invoke(cli.app, ["data", "list", "--data-dir", str(tmp_path)]).output
     assert "cnnpred" in shown
-    assert "forewise-lab data fetch cnnpred" in shown
+    assert "data fetch cnnpred" in shown
 
 
 def test_one_seed_by_its_number():
-    assert experiments._seeds("3,") == [3]
-    assert experiments._seeds("0,2") == [0, 2]
-    assert experiments._seeds("2") == 2
+    assert cli._seeds("3,") == [3]
+    assert cli._seeds("0,2") == [0, 2]
+    assert cli._seeds("2") == 2
 
 
 def test_a_file_of_methods_is_no_experiment(tmp_path):
@@ -85,19 +90,9 @@ def test_a_file_of_methods_is_no_experiment(tmp_path):
 
 
 def test_failed_fits_are_no_success(monkeypatch, tmp_path):
-    failed = RunSummary(1, 0, 0, 1, {"nv1 saa, seed 0": "no luck"}, 1.0)
-    monkeypatch.setattr(experiments, "run_experiments", lambda *_, **__: failed)
+    failed = RunSummary(computed=1, failed={"nv1 saa, seed 0": "no luck"})
+    monkeypatch.setattr(cli, "run_experiments", lambda *_, **__: failed)
     assert CliRunner().invoke(cli.app, ["run", "nv1"]).exit_code == 1
-
-
-@pytest.mark.parametrize("which", ["solver", "cvxpy"])
-def test_a_quick_bench_leaves_published_figures_alone(which, monkeypatch):
-    told = []
-    module = sys.modules["forewise_lab.cli.bench"]  # `cli.bench` is the group of commands
-    monkeypatch.setattr(module, f"run_{which}_bench", lambda *a, **_: told.append(a[0]))
-    for options in ([], ["--quick"], ["--quick", "--output", "mine"]):
-        assert CliRunner().invoke(cli.app, ["bench", which, *options]).exit_code == 0
-    assert [str(folder) for folder in told] == ["results/bench", "quick/bench", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -122,3 +117,12 @@ def test_wrong_arguments_are_told_and_nothing_is_made(arguments, tmp_path, monke
     assert told.startswith("error: ")
     assert told.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("which", ["solver", "cvxpy"])
+def test_a_quick_bench_leaves_published_figures_alone(which, monkeypatch):
+    told = []
+    monkeypatch.setattr(cli.benches, f"run_{which}_bench", lambda *a, **_: told.append(a[0]))
+    for options in ([], ["--quick"], ["--quick", "--output", "mine"]):
+        assert CliRunner().invoke(cli.app, ["bench", which, *options]).exit_code == 0
+    assert [str(folder) for folder in told] == ["lab/results/bench", "quick/bench", "mine"]

@@ -1,7 +1,4 @@
-"""How good an answer is, judged from the raw data and not by what its solver says.
-
-May import: instances, peers.base.
-"""
+"""How good an answer is, recomputed from the raw data."""
 
 from __future__ import annotations
 

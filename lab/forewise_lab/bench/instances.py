@@ -1,8 +1,4 @@
-"""The programs that are measured, each drawn with a seed of its own.
-
-May import: problems, scenarios. To add one: a function that returns an `Instance`, and a line
-in `cases`.
-"""
+"""The programs that are measured, each drawn with a seed of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The lifted program: every context's extensive form in one sparsity pattern, differentiable.
 
 What batched peers are given:  min ½ x'P x + q'x  s.t.  A x = b (first rows), A x ≤ b (the rest),
-with x = (z, u_1, …, u_M). May import: problems, solvers.
+with x = (z, u_1, …, u_M).
 """
 
 from __future__ import annotations

@@ -1,15 +1,31 @@
-"""The long table of what was measured: one row per instance, size, peer and quantity."""
+"""The long table of measurements, and tables of text with their bars."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
+from enum import StrEnum
 
-BUILD, FORWARD, BOTH = "build", "forward", "forward_backward"
-PEAK, ABOVE_BASELINE = "peak_memory", "peak_memory_above_baseline"
-SKIPPED = "skipped"
+import numpy as np
+from rich.table import Table as RichTable
+
+from forewise_lab.report.rendering import markdown_table
+
+ABSENT, NOT_MEASURED = "—", "not measured"
+
+
+class Quantity(StrEnum):
+    """What is measured of a peer."""
+
+    BUILD = "build"
+    FORWARD = "forward"
+    BOTH = "forward_backward"
+    PEAK = "peak_memory"
+    ABOVE_BASELINE = "peak_memory_above_baseline"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
@@ -30,37 +46,24 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Results:
+class Measurements:
     """All rows so far, in the order of measuring."""
 
     rows: list[Measurement] = field(default_factory=list)
 
-    def extend(self, rows: Iterable[Measurement]) -> None:
-        """Add rows."""
-        self.rows.extend(rows)
-
-    def find(self, instance: str, n_scenarios: int, peer: str, quantity: str) -> Measurement | None:
-        """The row of one quantity, or None where it was not measured."""
-        key = (instance, n_scenarios, peer, quantity)
-        for row in self.rows:
-            if (row.instance, row.n_scenarios, row.peer, row.quantity) == key:
-                return row
-        return None
-
     def median(self, instance: str, n_scenarios: int, peer: str, quantity: str) -> float | None:
         """The median of one quantity, or None where it was not measured."""
-        row = self.find(instance, n_scenarios, peer, quantity)
-        return None if row is None else row.median
+        return self.series(instance, peer, quantity).get(n_scenarios)
 
     def series(self, instance: str, peer: str, quantity: str) -> dict[int, float]:
         """The medians of one quantity by number of scenarios, in growing order."""
-        rows = [row for row in self.rows if row.median is not None]
-        wanted = [
-            row
-            for row in rows
-            if (row.instance, row.peer, row.quantity) == (instance, peer, quantity)
-        ]
-        return {row.n_scenarios: row.median or 0.0 for row in sorted(wanted, key=_size)}
+        key = (instance, peer, quantity)
+        found = {
+            row.n_scenarios: row.median
+            for row in self.rows
+            if row.median is not None and (row.instance, row.peer, row.quantity) == key
+        }
+        return dict(sorted(found.items()))
 
     def peers(self, instance: str) -> list[str]:
         """The peers with a time on an instance, in the order of measuring."""
@@ -69,7 +72,7 @@ class Results:
 
     def cases(self) -> list[tuple[str, int, int]]:
         """The (instance, n_contexts, n_scenarios) of which there is a time or a skip."""
-        rows = (row for row in self.rows if row.unit == "s" or row.quantity == SKIPPED)
+        rows = (row for row in self.rows if row.unit == "s" or row.quantity == Quantity.SKIPPED)
         return list(dict.fromkeys((r.instance, r.n_contexts, r.n_scenarios) for r in rows))
 
     def as_csv(self) -> str:
@@ -81,5 +84,83 @@ class Results:
         return text.getvalue()
 
 
-def _size(row: Measurement) -> int:
-    return row.n_scenarios
+@dataclass(frozen=True)
+class Bar:
+    """A bound that was set, and what was measured; `met` is None where it was not measured."""
+
+    what: str
+    wanted: str
+    measured: str
+    met: bool | None
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Text in rows; `highlighted` is the first cell of the row that stands out."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    highlighted: str = ""
+
+    def as_rich(self) -> RichTable:
+        """For the terminal: numbers to the right, verdicts in colour."""
+        table = RichTable(title=self.title, title_justify="left", title_style="bold")
+        for i, column in enumerate(self.columns):
+            table.add_column(column, justify="left" if i == 0 or column == "note" else "right")
+        for row in self.rows:
+            verdict = {"met": "green", "missed": "bold red"}.get(row[-1], "")
+            table.add_row(*row, style="bold" if row[0] == self.highlighted else verdict)
+        return table
+
+    def as_markdown(self) -> str:
+        """For a file."""
+        return f"### {self.title}\n\n" + markdown_table(self.columns, self.rows)
+
+
+def bars_table(bars: Iterable[Bar], title: str) -> TextTable:
+    """What was wanted, what was measured, and whether it is met."""
+    verdicts = {True: "met", False: "missed", None: ABSENT}
+    rows = [(bar.what, bar.wanted, bar.measured, verdicts[bar.met]) for bar in bars]
+    return TextTable(title, ("what", "wanted", "measured", "verdict"), rows)
+
+
+def at_least(what: str, wanted: float, ours: float | None, theirs: float | None) -> Bar:
+    """A speed-up: the peer's time over ours."""
+    if ours is None or theirs is None:
+        return Bar(what, f"≥ {wanted:g}×", NOT_MEASURED, None)
+    return Bar(what, f"≥ {wanted:g}×", f"{theirs / ours:.1f}×", theirs / ours >= wanted)
+
+
+def at_most(what: str, shown: str, bound: float, value: float | None, form: str) -> Bar:
+    """An upper bound, and the value in a format."""
+    if value is None or math.isnan(value):
+        return Bar(what, f"≤ {shown}", NOT_MEASURED, None)
+    return Bar(what, f"≤ {shown}", form.format(value), value <= bound)
+
+
+def seconds(value: float | None) -> str:
+    """A time in the unit that suits it."""
+    if value is None:
+        return ABSENT
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-6:.0f} µs"
+
+
+def fitted_exponent(values: Mapping[int, float]) -> float:
+    """p of the least-squares fit value ≈ c · size^p, from values by size.
+
+    NaN where fewer than two values are positive: a memory too small to be seen is 0.
+    """
+    seen = {size: value for size, value in values.items() if value > 0}
+    if len(seen) < 2:
+        return float("nan")
+    sizes, heights = np.array(list(seen), dtype=float), np.array(list(seen.values()))
+    return float(np.polyfit(np.log(sizes), np.log(heights), 1)[0])
+
+
+def between(values: Mapping[int, float], sizes: Iterable[int]) -> dict[int, float]:
+    """The values of the given sizes, where there are any."""
+    return {size: values[size] for size in sizes if size in values}

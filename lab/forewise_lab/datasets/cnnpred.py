@@ -1,8 +1,7 @@
 """The paper's real portfolio data (POP2): returns of five stock indices, from CNNpred.
 
-Two protocols. `pop2_paper` repeats what the paper did, with features of the same day as the
-return that is to be predicted; `pop2_strict` uses what was known the evening before. May import:
-exceptions, and its siblings `base`, `files` and `reading`.
+`pop2_paper` repeats the paper's protocol, with features of the same day as the return that is to be
+predicted; `pop2_strict` uses what was known the evening before.
 """
 
 from __future__ import annotations
@@ -46,22 +45,12 @@ class _Days:
 def pop2_paper(data_dir: str | Path | None = None) -> Split:
     """Five indices, with features of the same day: the paper's protocol.
 
-    Prefer `pop2_strict`: many of these features are only known when the return is. `y` is the
-    close-to-close return of the day, 0 on the first day. The 128 features are, for each index, 12
-    technical ones (all but ``mom``, which is the day's return itself), and the 68 that the five
-    files share; missing values are 0. Of these, columns whose correlation with a return exceeds
-    0.3, over all days, are dropped, which leaves 95. The first 800 days are for training, the next
-    400 for validation and the last 784 for the test.
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        Folder that holds ``cnnpred/``; see `forewise.datasets.files`.
-
-    Returns
-    -------
-    Split
-        X ``(800 | 400 | 784, 95)``, y ``(800 | 400 | 784, 5)``, index: the day of the return.
+    Many of these features are only known when the return is. `y` is the close-to-close return of
+    the day, 0 on the first day. The 128 features are, for each index, 12 technical ones (all but
+    ``mom``, which is the day's return itself), and the 68 that the five files share; missing values
+    are 0. Columns whose correlation with a return exceeds 0.3, over all days, are dropped, which
+    leaves 95. The first 800 days are for training, the next 400 for validation, the last 784 for
+    the test; `index` is the day of the return. `data_dir` holds ``cnnpred/``.
     """
     days = _read(data_dir)
     same_day = [f"{index}_mom" for index in INDICES]
@@ -74,23 +63,11 @@ def pop2_paper(data_dir: str | Path | None = None) -> Split:
 def pop2_strict(data_dir: str | Path | None = None) -> Split:
     """Five indices, with features of the day before: nothing that was not known.
 
-    `y` is the close-to-close return of a day, X what the files say of the trading day before, a
-    value dated t being taken as known when the markets close on t. All 13 technical features of
-    each index and the 68 shared ones are kept: there is no leak to filter out, and the paper's
-    filter on the training rows would drop nothing. Missing values are 0, which looks at no other
-    day; after the first 199 days only changes of markets that were closed are missing. Values are
-    as in the files: scale them with what the training rows say. The first day has no return and is
-    left out; validation and test are the days of `pop2_paper`.
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        Folder that holds ``cnnpred/``; see `forewise.datasets.files`.
-
-    Returns
-    -------
-    Split
-        X ``(799 | 400 | 784, 133)``, y ``(799 | 400 | 784, 5)``, index: the day of the return.
+    `y` is the close-to-close return of a day, X what the files say of the trading day before. All
+    13 technical features of each index and the 68 shared ones are kept: there is no leak to filter
+    out. Missing values are 0; after the first 199 days only changes of markets that were closed are
+    missing. The first day has no return and is left out; validation and test are the days of
+    `pop2_paper`.
     """
     days = _read(data_dir)
     features = pd.concat([days.technical, days.common], axis=1).fillna(0.0)

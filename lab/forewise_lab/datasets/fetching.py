@@ -1,7 +1,4 @@
-"""Downloading real data sets: nothing is kept but the published files.
-
-May import: exceptions, its siblings `files`, `sources`.
-"""
+"""Downloading real data sets: nothing is kept but the published files."""
 
 from __future__ import annotations
 
@@ -34,24 +31,11 @@ _PIECE = 2**16
 
 
 def fetch(name: str, data_dir: str | Path | None = None) -> Path:
-    """Download a data set, check its files, and put them in their folder.
+    """Download a data set, check its files, and put them in their folder, which is returned.
 
-    Nothing is downloaded if the files are there already. Files are first unpacked beside their
-    folder and only moved into it when all of them have the published checksum; files there with
-    other content are then replaced.
-
-    Parameters
-    ----------
-    name : str
-        A key of `SOURCES`.
-    data_dir : path, optional
-        Folder in which the data set gets its own. By default what ``FOREWISE_DATA`` names, or
-        else ``~/.cache/forewise``.
-
-    Returns
-    -------
-    Path
-        The data set's folder.
+    Nothing is downloaded if the files are there already. Files are moved into their folder only
+    when all of them have the published checksum; files there with other content are then replaced.
+    `data_dir` is what ``FOREWISE_DATA`` names by default, or else ``~/.cache/forewise``.
 
     Raises
     ------

@@ -1,7 +1,4 @@
-"""Bakeries whose products share an oven: one row per store and day, demand in percent of the oven.
-
-May import: exceptions, and its sibling `bakeries`.
-"""
+"""Bakeries whose products share an oven: one row per store and day, in percent of the oven."""
 
 from __future__ import annotations
 
@@ -20,18 +17,12 @@ _WHOLE = 100.0  # percent
 
 @dataclass(frozen=True, eq=False)
 class StoreDays:
-    """What the stores of a bakery knew and were asked for, day by day.
+    """Contexts and demand of the stores of a bakery, day by day.
 
-    Parameters
-    ----------
-    contexts : DataFrame (n_rows, n_features)
-        Columns that the products share, and columns such as ``demand_lag_1_101`` of each, those
-        that count pieces in percent of the oven.
-    demand : DataFrame (n_rows, 3)
-        Demand of each product, in percent of what the store's oven holds.
-    date, store : Series (n_rows,)
-    oven : Series (n_stores,)
-        Pieces that each store's oven holds, by store.
+    `contexts` (n_rows, n_features) has columns that the products share, and columns such as
+    ``demand_lag_1_101`` of each; those that count pieces are in percent of the oven. `demand`
+    (n_rows, 3) is that of each product, in percent of the oven. `oven` has the pieces that each
+    store's oven holds.
     """
 
     contexts: pd.DataFrame
@@ -44,27 +35,12 @@ class StoreDays:
 def bakery_store_days(
     table: pd.DataFrame, sized_before: str | pd.Timestamp, *, share: float = 1.0
 ) -> StoreDays:
-    """The bakery's open days, one row for all three products of a store.
+    """The bakery's open days, one row for all three products of a store, by store and date.
 
     The files say nothing of ovens. Here a store's oven holds `share` times the mean of its total
-    demand on the open days of one year; days that ask for more than that are common. Demand, past
-    demand among the contexts too, is in percent of it, so that one problem with a capacity of 100
-    serves stores of all sizes.
-
-    Parameters
-    ----------
-    table : DataFrame
-        From `bakery`, or some stores of it with all their days.
-    sized_before : day
-        The year that sizes the ovens ends here; begin to judge later. A store that opened after it
-        is sized by its first eight weeks.
-    share : float
-        Smaller is tighter.
-
-    Returns
-    -------
-    StoreDays
-        In order of store and date.
+    demand on the open days of the year before `sized_before`; a store that opened later is sized by
+    its first eight weeks. Demand is in percent of it, so that one problem with a capacity of 100
+    serves stores of all sizes. `table` is from `bakery`, or some stores of it with all their days.
     """
     if not share > 0:
         raise InvalidInputError(f"share must be positive, but is {share!r}")

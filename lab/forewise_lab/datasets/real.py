@@ -1,7 +1,4 @@
-"""The decisions that the real data are judged by: problems of the bakery and of Victoria.
-
-May import: problems, exceptions. Costs are made up, and say so: the files have demand only.
-"""
+"""Problems of the bakery and of Victoria. Costs are made up: the files have demand only."""
 
 from __future__ import annotations
 
@@ -33,25 +30,13 @@ def oven_problem(capacity: float = 100.0, cvar: float | None = None) -> Problem:
 
         cost = Σ_i 3 shortage_i + excess_i + 0.1 excess_i²,    Σ_i order_i ≤ capacity
 
-    A little waste is given away at cost; much of it has to be carted off.
-
-    Parameters
-    ----------
-    capacity : float
-        What the oven holds, in percent of itself: less than 100 if a part is needed elsewhere.
-    cvar : float, optional
-        Minimise the mean of the worst 1 − cvar of the outcomes instead of the mean of all.
+    A little waste is given away at cost; much of it has to be carted off. With `cvar`, minimise the
+    mean of the worst 1 − cvar of the outcomes instead of the mean of all.
     """
     problem = QuadraticNewsvendor(
-        quadratic=[0.0] * 3,
-        linear=[0.0] * 3,
-        shortage_quadratic=[0.0] * 3,
-        shortage=[3.0] * 3,
-        excess_quadratic=[0.1] * 3,
-        excess=[1.0] * 3,
-        price=[1.0] * 3,
-        budget=capacity,
-    )
+        quadratic=[0.0] * 3, linear=[0.0] * 3, shortage_quadratic=[0.0] * 3, shortage=[3.0] * 3,
+        excess_quadratic=[0.1] * 3, excess=[1.0] * 3, price=[1.0] * 3, budget=capacity,
+    )  # fmt: skip
     return problem if cvar is None else problem.with_risk(CVaR(cvar))
 
 
@@ -65,16 +50,9 @@ def day_ahead_problem(
     """A schedule of 48 half-hours, made a day ahead, with a battery that helps on the day.
 
     What is still missing after the battery costs `shortage` per squared GW, what is too much
-    `excess`. The battery is recourse: it starts half full, knows the whole day, and is set once an
-    hour.
-
-    Parameters
-    ----------
-    ramp : float
-        Largest change of the schedule from one half-hour to the next, in GW.
-    power, energy : float
-        Of the battery, in GW and GWh.
-    shortage, excess : float
+    `excess`. `ramp` is the largest change of the schedule from one half-hour to the next, in GW.
+    The battery, of `power` GW and `energy` GWh, is recourse: it starts half full, knows the whole
+    day, and is set once an hour.
     """
     cp = import_cvxpy()
     schedule = cp.Variable(_HALF_HOURS, nonneg=True, name="schedule")

@@ -1,7 +1,7 @@
 """The words of the settings files, and what each stands for.
 
 To add a data set, a problem, a predictor, a schedule or an encoding to what settings files can
-name, add a line to its table. May import: datasets, predictors, problems, solvers.
+name, add a line to its table.
 """
 
 from __future__ import annotations
@@ -12,33 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forewise import predictors
 from forewise.datasets import (
     Split,
     nv_problem,
     nvqp_problem,
     pop_problem,
 )
-from forewise.predictors import (
-    BayesianPredictor,
-    BoostingPredictor,
-    CosineSchedule,
-    EmpiricalPredictor,
-    Encoding,
-    EnsemblePredictor,
-    ExponentialSchedule,
-    ForestPredictor,
-    FourierFeatures,
-    GaussianPredictor,
-    GaussianProcessPredictor,
-    GroupedPredictor,
-    MixturePredictor,
-    NeighborPredictor,
-    PointPredictor,
-    Predictor,
-    QuantileBoostingPredictor,
-    ResidualPredictor,
-    Schedule,
-)
+from forewise.predictors import Encoding, Predictor, Schedule
 from forewise.problems import Problem
 from forewise.solvers import AutoSolver, ReferenceSolver, RidgeSolver, Solver
 from forewise_lab.datasets import paper_split, pop2_paper, pop2_problem, pop2_strict
@@ -50,33 +31,33 @@ METRICS = ("R", "FR", "EFR", "FR32", "cost", "CRPS", "coverage90")
 FORECAST_METRICS = frozenset({"CRPS", "coverage90"})
 ORACLE_METRICS = frozenset({"FR", "EFR", "FR32"})
 
-#: Whoever has this one knows the outcome: a floor to compare with.
+#: Perfect foresight: the outcome is known, a lower bound to compare with.
 FORESIGHT = "foresight"
 LEARNERS = ("decoupled", "combined", "direct", "constant", "oracle", FORESIGHT)
 #: Learners whose policies have no scenarios.
 WITHOUT_SCENARIOS = frozenset({"direct", "constant"})
 
 PREDICTORS: dict[str, type[Predictor]] = {
-    "bayesian": BayesianPredictor,
-    "mixture": MixturePredictor,
-    "point": PointPredictor,
-    "gaussian": GaussianPredictor,
-    "ensemble": EnsemblePredictor,
-    "gaussian-process": GaussianProcessPredictor,
-    "neighbor": NeighborPredictor,
-    "forest": ForestPredictor,
-    "empirical": EmpiricalPredictor,
-    "residual": ResidualPredictor,
-    "grouped": GroupedPredictor,
-    "boosting": BoostingPredictor,
-    "boosted-quantiles": QuantileBoostingPredictor,
+    "bayesian": predictors.BayesianPredictor,
+    "mixture": predictors.MixturePredictor,
+    "point": predictors.PointPredictor,
+    "gaussian": predictors.GaussianPredictor,
+    "ensemble": predictors.EnsemblePredictor,
+    "gaussian-process": predictors.GaussianProcessPredictor,
+    "neighbor": predictors.NeighborPredictor,
+    "forest": predictors.ForestPredictor,
+    "empirical": predictors.EmpiricalPredictor,
+    "residual": predictors.ResidualPredictor,
+    "grouped": predictors.GroupedPredictor,
+    "boosting": predictors.BoostingPredictor,
+    "boosted-quantiles": predictors.QuantileBoostingPredictor,
 }
 NETWORKS = frozenset({"bayesian", "mixture", "point", "gaussian", "ensemble"})
 
 
 @dataclass(frozen=True)
 class Solvers:
-    """Who is trained through, who decides for the test rows, who finds the oracle's decisions."""
+    """Solvers of training, of decisions for the test rows, and of the oracle's decisions."""
 
     training: Solver = field(default_factory=AutoSolver)
     deciding: Solver = field(default_factory=AutoSolver)
@@ -94,11 +75,10 @@ SOLVERS: dict[str, Solvers] = {
 }
 
 SCHEDULES: dict[str, type[Schedule]] = {
-    "cosine": CosineSchedule,
-    "exponential": ExponentialSchedule,
+    "cosine": predictors.CosineSchedule,
+    "exponential": predictors.ExponentialSchedule,
 }
-
-ENCODINGS: dict[str, type[Encoding]] = {"periodic": FourierFeatures}
+ENCODINGS: dict[str, type[Encoding]] = {"periodic": predictors.FourierFeatures}
 
 
 def _synthetic(

@@ -1,13 +1,10 @@
-"""From a method's settings to a learner: the one place where words become objects.
-
-May import: exceptions, learners, policy, predictors, problems, solvers, datasets, and its siblings
-`kinds`, `baselines`, `divergence`.
-"""
+"""From a method's settings to a fitted rule."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -22,14 +19,6 @@ from forewise.predictors.networks.heads import gaussian_head
 from forewise.predictors.networks.network import Layout
 from forewise.problems import Problem
 from forewise.solvers import Solver
-from forewise_lab.experiments.baselines import (
-    ConstantRule,
-    ForesightRule,
-    OracleRule,
-    Rule,
-    ScenarioRule,
-)
-from forewise_lab.experiments.divergence import paper_kl_weight
 from forewise_lab.experiments.kinds import (
     ENCODINGS,
     FORESIGHT,
@@ -39,7 +28,13 @@ from forewise_lab.experiments.kinds import (
     SCHEDULES,
     Solvers,
 )
+from forewise_lab.experiments.rules import ConstantRule, ForesightRule, OracleRule, PolicyRule, Rule
 
+# Of the quick version, which only has to run.
+_QUICK = {"n_restarts": 0, "n_trees": 10, "n_neighbors": 20}
+_QUICK_PRETRAINING = 2
+# Settings that were renamed: stored rows have hashes with the old names.
+_OLD_NAMES = {"off_support": "caution"}
 #: Settings of a class that are not a method's to set: the grid sets them.
 _FROM_THE_GRID = {"problem", "predictor", "network", "training", "random_state", "n_scenarios"}
 
@@ -48,19 +43,9 @@ _FROM_THE_GRID = {"problem", "predictor", "network", "training", "random_state",
 class Method:
     """A method as it is in one experiment, with all its settings.
 
-    Attributes
-    ----------
-    name, title : str
-    learner, predictor : dict
-        `kind`, and that class's settings.
-    hidden_sizes : tuple of int
-        Of the networks, unless `predictor` has its own.
-    training : dict
-        Settings of `forewise.Training`.
-    keep : {"best", "last"}
-        Which epoch's weights are kept.
-    m : tuple of int or None
-        Scenarios per decision, where they are not the experiment's.
+    `learner` and `predictor` have a `kind` and that class's settings, `training` those of
+    `forewise.Training`. `hidden_sizes` are those of the networks, `keep` ("best" or "last") is the
+    epoch whose weights are kept, `m` the scenarios per decision if not the experiment's.
     """
 
     name: str
@@ -73,7 +58,7 @@ class Method:
     m: tuple[int, ...] | None
 
     @classmethod
-    def of(cls, name: str, table: Mapping[str, Any]) -> Method:
+    def from_table(cls, name: str, table: Mapping[str, Any]) -> Method:
         """The method of a merged table."""
         predictor = dict(table.get("predictor", {}))
         sizes = predictor.pop("hidden_sizes", table["hidden_sizes"])
@@ -88,19 +73,14 @@ class Method:
             m=None if table.get("m") is None else tuple(table["m"]),
         )
 
-    def as_table(self) -> dict[str, Any]:
-        """The table to merge changes into."""
-        table = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {key: value for key, value in table.items() if key not in ("name", "title")}
-
     def identity(self) -> dict[str, Any]:
-        """What decides the results, as plain values: the part of the hash that is the method's.
+        """The settings that decide the results, as plain values for the configuration hash.
 
         Settings that a method does not use are left out, so that they can change.
         """
         used: dict[str, Any] = {"learner": self.learner}
         if self.learner.get("kind") in ("decoupled", "combined", "direct"):
-            used["predictor"] = self.predictor
+            used["predictor"] = _as_hashed(self.predictor)
         if self.is_network:
             used |= {
                 "hidden_sizes": list(self.hidden_sizes),
@@ -118,9 +98,17 @@ class Method:
         )
 
 
+def _as_hashed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of settings under the names that its hash was introduced with."""
+    return {
+        _OLD_NAMES.get(key, key): _as_hashed(value) if isinstance(value, Mapping) else value
+        for key, value in table.items()
+    }
+
+
 @dataclass(frozen=True)
 class Task:
-    """What a method is fitted for: the problem, the data, and what the grid says."""
+    """What a method is fitted for: the problem, the data, M_train, the seed."""
 
     problem: Problem
     train: Dataset
@@ -167,9 +155,7 @@ def fit_rule(method: Method, task: Task) -> Rule:
     learner: Any
     if kind == "direct":
         network = PointPredictor(
-            hidden_sizes=method.hidden_sizes,
-            training=_kept(method),
-            random_state=task.seed,
+            hidden_sizes=method.hidden_sizes, training=_kept(method), random_state=task.seed
         )
         learner = DirectLearner(task.problem, network, **settings)
     elif kind == "combined":
@@ -182,7 +168,7 @@ def fit_rule(method: Method, task: Task) -> Rule:
         learner = DecoupledLearner(task.problem, _predictor(method, task), **settings)
     held_out = (task.validation.X, task.validation.y) if method.keep == "best" else (None, None)
     learner.fit(task.train.X, task.train.y, *held_out)
-    return ScenarioRule(_decided_by(task.solvers.deciding, learner.policy_))
+    return PolicyRule(_decided_by(task.solvers.deciding, learner.policy_))
 
 
 def _decided_by(solver: Solver, policy: Policy) -> Policy:
@@ -211,11 +197,37 @@ def _made(table: Mapping[str, Any], method: Method, task: Task) -> Predictor:
             settings["kl_weight"] = _translated(settings["kl_weight"]["paper"], method, task)
     if "encoding" in settings:
         settings["encoding"] = _chosen(settings["encoding"], "predictor.encoding", ENCODINGS)
-    if "caution" in settings:
-        settings["off_support"] = _off_support(settings.pop("caution"), "predictor.caution")
+    if "off_support" in settings:
+        settings["off_support"] = _off_support(settings["off_support"], "predictor.off_support")
     if "regressor" in settings:
         settings["regressor"] = _made(settings["regressor"], method, task)
     return PREDICTORS[kind](**settings)
+
+
+def paper_kl_weight(
+    K: float, *, n_rows: int, batch_size: int, n_outcomes: int, n_weights: int, unit: float = 2.0
+) -> float:
+    """The `kl_weight` that weighs the divergence as the paper's K does.
+
+    The paper minimises ``loss + K · KL / (n_weights · n_batches)``, forewise
+    ``loss / unit + kl_weight · KL / (n_rows · n_outcomes)``. They are the same up to `unit` if
+
+        kl_weight = K · n_rows · n_outcomes / (unit · n_weights · n_batches)
+
+    Decoupled, the paper's loss per outcome is twice the negative log-likelihood: `unit` is 2.
+    Combined, its loss is the cost, which forewise divides by the regret of ignoring the context:
+    that is the `unit` then. `n_weights` are the weights and biases of the network.
+
+    Examples
+    --------
+    The decoupled newsvendor, with the authors' own network (64, 32, 32): far below 1.
+
+    >>> weight = paper_kl_weight(1.0, n_rows=1800, batch_size=32, n_outcomes=1, n_weights=3330)
+    >>> round(weight, 4)
+    0.0047
+    """
+    n_batches = math.ceil(n_rows / batch_size)
+    return K * n_rows * n_outcomes / (unit * n_weights * n_batches)
 
 
 def _translated(K: float, method: Method, task: Task) -> float:
@@ -272,8 +284,8 @@ def _check_predictor(table: Mapping[str, Any], where: str) -> None:
     _require_keys(table, known, where)
     if "encoding" in table:
         _chosen(table["encoding"], f"{where}.encoding", ENCODINGS)
-    if "caution" in table:
-        _off_support(table["caution"], f"{where}.caution")
+    if "off_support" in table:
+        _off_support(table["off_support"], f"{where}.off_support")
     if kind == "ensemble" and "member" in table:
         _kind(table["member"], f"{where}.member", sorted(NETWORKS - {"ensemble"}))
         _check_predictor(table["member"], f"{where}.member")
@@ -309,3 +321,23 @@ def _require_keys(table: Mapping[str, Any], known: set[str], where: str) -> None
                 f"{where}: {key} is not a setting of it{hint} (there are "
                 f"{', '.join(sorted(known - {'kind'})) or 'none'})"
             )
+
+
+def quick_method(
+    method: Method, epochs: int, hidden_sizes: tuple[int, ...], m: int | None = None
+) -> Method:
+    """The method with tiny networks, few trees and few neighbours, and `m` scenarios if given."""
+    learner, predictor = dict(method.learner), dict(method.predictor)
+    if "pretraining" in learner:
+        learner["pretraining"] = learner["pretraining"] | {"epochs": _QUICK_PRETRAINING}
+    predictor |= {key: value for key, value in _QUICK.items() if key in predictor}
+    if "regressor" in predictor:
+        predictor["regressor"] = predictor["regressor"] | {"n_trees": _QUICK["n_trees"]}
+    return replace(
+        method,
+        learner=learner,
+        predictor=predictor,
+        hidden_sizes=hidden_sizes,
+        training=method.training | {"epochs": epochs},
+        m=method.m if m is None or method.m is None else (m,),
+    )

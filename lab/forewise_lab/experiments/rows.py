@@ -1,15 +1,8 @@
-"""The results table on disk: one row of JSON per line, appended and never changed.
+"""The results table on disk: ``rows.jsonl``, one row of JSON per line, appended and never changed.
 
-    folder/
-      rows.jsonl       the table
-      rows.lock        locked while somebody writes; empty
-      damaged.jsonl    lines that could not be read, set aside
-      costs/           costs of single decisions, for experiments that roll over time
-
-A row is appended with one write under a lock, so that rows of several writers do not mix; a
-writer that was killed leaves at most one unfinished line, which the next run sets aside. The file
-is opened anew for each append: whoever repairs it may replace it. May import: exceptions, and its
-siblings `work` (for the key) and `disk`.
+One run at a time writes to a folder and holds a lock on the table, which the system releases when
+the process ends. A row is appended with one write; what a killed run left of its last line is
+removed by the next one. Reading needs no lock.
 """
 
 from __future__ import annotations
@@ -22,15 +15,14 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
 from forewise.exceptions import StorageError
-from forewise_lab.experiments.disk import told
-from forewise_lab.experiments.work import ERROR, KEY, Key, key_of
+from forewise_lab.experiments.work import ERROR, KEY, Key, Row, key_of
 
-TABLE, LOCK, DAMAGED = "rows.jsonl", "rows.lock", "damaged.jsonl"
+TABLE = "rows.jsonl"
 #: Columns of the table, in the order that people read them.
 COLUMNS = (
     *("experiment", "method", "seed", "n_train", "m_train", "m", "metric", "value"),
@@ -43,205 +35,147 @@ VARYING = (
 )
 
 
+@contextmanager
+def storage_errors(action: str, folder: Path) -> Iterator[None]:
+    """Turn errors of the system into a `StorageError` with advice."""
+    try:
+        yield
+    except OSError as error:
+        advice = {
+            errno.ENOSPC: "free some space",
+            errno.EDQUOT: "free some space",
+            errno.EFBIG: "files may not grow that large here: raise the limit",
+            errno.EROFS: "choose a folder that can be written to",
+            errno.EACCES: "choose a folder that can be written to",
+            errno.ENOTDIR: "choose a folder",
+            errno.EEXIST: "choose a folder",
+        }.get(error.errno or 0, "resolve it")
+        raise StorageError(
+            f"cannot {action} {str(folder)!r}: {error.strerror or error}; all finished rows are "
+            f"kept: {advice}, and run the same again to go on"
+        ) from error
+
+
 class RowTable:
-    """The rows of a folder, for one who adds to them.
+    """The rows of a folder, for the run that adds to them; a context manager.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it does not exist.
-    quick : bool
-        Whether the rows to come are those of a quick run, whose figures mean nothing. They are
-        marked, and a folder has either these or whole ones.
-
-    Attributes
-    ----------
-    set_aside : int
-        Damaged lines that were found and moved to ``damaged.jsonl``.
-
-    Raises
-    ------
-    StorageError
-        If the folder cannot be written to, or has rows of the other kind.
+    `quick` marks the rows to come as those of a quick run; a folder has either these or rows of
+    full runs. Raises a `StorageError` if another run writes to the folder, it cannot be written to,
+    or has rows of the other kind.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, quick: bool = False) -> None:
         self.folder = Path(folder)
         self._quick = quick
-        self.set_aside = 0
-        self._keys: set[Key] = set()
-        self._nameless: dict[Key, dict[str, Any]] = {}
-        self._read_to = 0
-        self._last_line = b""
-        with told("open", self.folder):
+        self._rows: dict[Key, Row] = {}
+        self._any_experiment: dict[Key, Row] = {}
+        with storage_errors("open", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with self._locked():
-                self._repair()
-            self._refresh()
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+            self._descriptor = os.open(self.folder / TABLE, flags, 0o666)
+        try:
+            with storage_errors("open", self.folder):
+                self._lock()
+                self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._keys
+        return key in self._rows
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._rows)
 
-    def refresh(self) -> None:
-        """Take notice of rows that others have added."""
-        with told("read", self.folder):
-            self._refresh()
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows.values())
 
-    def borrowed(self, keys: Iterable[Key]) -> list[dict[str, Any]]:
+    def close(self) -> None:
+        """Release the lock."""
+        os.close(self._descriptor)
+
+    def borrowed(self, keys: Iterable[Key]) -> list[Row]:
         """Rows of other experiments that differ in the experiment's name only, under these keys.
 
         Empty unless there is one for every key.
         """
         found = []
         for key in keys:
-            row = self._nameless.get(_nameless(key))
+            row = self._any_experiment.get(key[1:])
             if row is None:
                 return []
             found.append(row | dict(zip(KEY, key, strict=True)))
         return found
 
-    def append(self, rows: Iterable[dict[str, Any]]) -> int:
-        """Add rows, each with one write, but none whose key is there already.
+    def append(self, rows: Iterable[Row]) -> int:
+        """Add rows whose key is new, each with one write; the number of rows added.
 
-        Returns
-        -------
-        int
-            Number of rows added.
-
-        Raises
-        ------
-        StorageError
-            If the disk is full or refuses. The rows before are kept, and no part of a row is
-            left behind.
+        If the disk is full or refuses, a `StorageError`; no part of a row is left then.
         """
         added = 0
-        with told("write to", self.folder), self._locked():
-            if not self._ends_well():
-                self._repair()
-            self._refresh()
-            descriptor = os.open(self.folder / TABLE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                for row in rows:
-                    row = row | {"quick": self._quick}
-                    key = key_of(row)
-                    if key not in self._keys:
-                        _write_line(descriptor, _line(row))
-                        self._remember(key, row)
-                        added += 1
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            self._refresh()
+        with storage_errors("write to", self.folder):
+            for row in rows:
+                row = row | {"quick": self._quick}
+                if key_of(row) not in self._rows:
+                    self._write(row)
+                    self._remember(row)
+                    added += 1
+            os.fsync(self._descriptor)
         return added
 
-    def _refresh(self) -> None:
-        """Read from where reading stopped last; from the start if the file was repaired since."""
+    def _lock(self) -> None:
         try:
-            with open(self.folder / TABLE, "rb") as file:
-                file.seek(self._read_to - len(self._last_line))
-                if file.read(len(self._last_line)) != self._last_line:
-                    file.seek(0)
-                    self._read_to, self._keys, self._nameless = 0, set(), {}
-                content = file.read()
-        except FileNotFoundError:
-            return
-        # The last line may be in the middle of being written.
-        whole = content[: content.rfind(b"\n") + 1]
-        self._read_to += len(whole)
-        for line in whole.splitlines(keepends=True):
-            self._last_line = line
-            row = _row(line)
-            if row is not None:
-                self._require_own_kind(row)
-                self._remember(key_of(row), row)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StorageError(
+                f"another run is writing to {str(self.folder)!r}: wait for it, or choose another "
+                "folder as output"
+            ) from error
 
-    def _require_own_kind(self, row: dict[str, Any]) -> None:
-        if bool(row.get("quick")) == self._quick:
-            return
-        if self._quick:
-            what = "has whole results, and those of a quick run must not stand among them"
-        else:
-            what = "has results of a quick run, and whole ones must not stand among them"
-        raise StorageError(f"{str(self.folder)!r} {what}: choose another folder as output")
+    def _read(self) -> None:
+        content = (self.folder / TABLE).read_bytes()
+        end = content.rfind(b"\n") + 1
+        for row in _parsed(content[:end], self.folder / TABLE):
+            if bool(row.get("quick")) != self._quick:
+                has, other = ("full", "quick") if self._quick else ("quick", "full")
+                raise StorageError(
+                    f"{str(self.folder)!r} has results of a {has} run, and those of a {other} one "
+                    "must not be added: choose another folder as output"
+                )
+            self._remember(row)
+        if end < len(content):
+            os.ftruncate(self._descriptor, end)
 
-    def _remember(self, key: Key, row: dict[str, Any]) -> None:
-        self._keys.add(key)
-        self._nameless.setdefault(_nameless(key), row)
+    def _remember(self, row: Row) -> None:
+        key = key_of(row)
+        self._rows.setdefault(key, row)
+        self._any_experiment.setdefault(key[1:], row)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    def _write(self, row: Row) -> None:
+        """One write; if the system takes a part only, that part is removed."""
+        ordered = {column: row.get(column) for column in COLUMNS} | row
+        line = json.dumps(ordered).encode() + b"\n"
+        before = os.fstat(self._descriptor).st_size
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _repair(self) -> None:
-        """Set damaged lines aside; the lock is held, so that no line is in the making.
-
-        The good rows are written to a new file that takes the old one's place: a crash on the
-        way, or a full disk, leaves the old one as it is.
-        """
-        path = self.folder / TABLE
-        if not path.exists():
-            return
-        good, bad = [], []
-        seen: set[Key] = set()
-        content = path.read_bytes()
-        for line in content.splitlines(keepends=True):
-            row = _row(line) if line.endswith(b"\n") else None
-            if row is None:
-                bad.append(line if line.endswith(b"\n") else line + b"\n")
-            elif key_of(row) not in seen:
-                seen.add(key_of(row))
-                good.append(line)
-        if not bad:
-            return
-        with open(self.folder / DAMAGED, "ab") as file:
-            file.write(b"".join(bad))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary = self.folder / f".{TABLE}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(b"".join(good))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        self.set_aside += len(bad)
-
-    def _ends_well(self) -> bool:
-        """Whether the last line is whole; the lock is held."""
-        try:
-            with open(self.folder / TABLE, "rb") as file:
-                if file.seek(0, os.SEEK_END) == 0:
-                    return True
-                file.seek(-1, os.SEEK_END)
-                return file.read() == b"\n"
-        except FileNotFoundError:
-            return True
+            if os.write(self._descriptor, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.ftruncate(self._descriptor, before)
+            raise
 
 
 def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """The results table of a folder.
+    """The results table of a folder, one row per metric; can be called while a run is writing.
 
-    Changes nothing, and can be called while a run is writing. A line that cannot be read is left
-    out, with a warning; the next run sets it aside. Rows of a fit that failed (metric
-    ``"error"``) are left out once the fit has succeeded.
-
-    Parameters
-    ----------
-    folder : path
-        What was given to `run` as `output`.
-
-    Returns
-    -------
-    DataFrame
-        One row per figure; values are raw, in the problem's own unit. `quick` is true in rows of
-        a quick run, whose figures mean nothing.
+    Values are raw, in the problem's own unit; `quick` marks rows of a quick run, whose numbers mean
+    nothing. A line that cannot be read is left out, with a warning. Rows of a fit that failed
+    (metric ``"error"``) are left out once the fit has succeeded.
     """
     path = Path(folder) / TABLE
     try:
@@ -252,34 +186,13 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
         ) from error
     except OSError as error:
         raise StorageError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    rows: dict[Key, dict[str, Any]] = {}
-    for number, line in enumerate(content.splitlines(keepends=True), start=1):
-        row = _row(line) if line.endswith(b"\n") else None
-        if row is None:
-            warnings.warn(
-                f"line {number} of {path} is damaged or unfinished and was left out", stacklevel=2
-            )
-        else:
-            rows.setdefault(key_of(row), row)
+    rows: dict[Key, Row] = {}
+    for row in _parsed(content, path):
+        rows.setdefault(key_of(row), row)
     table = pd.DataFrame(list(rows.values()))
     table = table.reindex(columns=[*COLUMNS, *table.columns.difference(COLUMNS)])
-    # Rows of before there was this column are whole.
-    return table.assign(quick=table["quick"].eq(True)).pipe(_settled)
-
-
-def write_csv(folder: str | os.PathLike[str]) -> Path:
-    """Write the results table beside itself as ``rows.csv``; return its path."""
-    path = Path(folder) / "rows.csv"
-    table = read_rows(folder)
-    with told("write to", Path(folder)):
-        temporary = path.with_suffix(".csv.tmp")
-        table.to_csv(temporary, index=False)
-        os.replace(temporary, path)
-    return path
-
-
-def _settled(table: pd.DataFrame) -> pd.DataFrame:
-    """Without the failures of fits that have figures now."""
+    # Rows from before there was this column are of full runs.
+    table["quick"] = table["quick"].eq(True)
     which = [column for column in KEY if column not in ("m", "metric")]
     failed = table["metric"] == ERROR
     succeeded = table[~failed][which].drop_duplicates()
@@ -287,33 +200,17 @@ def _settled(table: pd.DataFrame) -> pd.DataFrame:
     return table[~(failed & settled.to_numpy())].reset_index(drop=True)
 
 
-def _nameless(key: Key) -> Key:
-    """The key without the experiment."""
-    return key[1:]
-
-
-def _line(row: dict[str, Any]) -> bytes:
-    ordered = {column: row.get(column) for column in COLUMNS} | row
-    return json.dumps(ordered, ensure_ascii=True, allow_nan=True).encode() + b"\n"
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    """The row of a line; None if it is none."""
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) and all(column in row for column in KEY) else None
-
-
-def _write_line(descriptor: int, line: bytes) -> None:
-    """One write; if the system takes a part only, that part is taken back."""
-    before = os.fstat(descriptor).st_size
-    try:
-        written = os.write(descriptor, line)
-    except OSError:
-        os.ftruncate(descriptor, before)
-        raise
-    if written != len(line):
-        os.ftruncate(descriptor, before)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def _parsed(content: bytes, path: Path) -> Iterator[Row]:
+    """The rows of the lines that can be read."""
+    for number, line in enumerate(content.splitlines(keepends=True), start=1):
+        row: Any = None
+        if line.endswith(b"\n"):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+        if isinstance(row, dict) and all(column in row for column in KEY):
+            yield row
+        else:
+            message = f"line {number} of {path} is damaged or unfinished and was left out"
+            warnings.warn(message, stacklevel=3)

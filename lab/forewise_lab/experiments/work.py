@@ -1,9 +1,8 @@
-"""One thing to compute, whatever the kind of experiment: its rows, and files beside the table.
+"""One unit of work of an experiment: the rows it gives, and files beside the table.
 
-`Work` is the contract between the runner and the kinds of experiments; `compute` is what the
-runner's map applies to each. Runs in the driver or in a worker, one thread each, and writes
-nothing: rows and files go back to the driver. May import: exceptions, and its sibling
-`resources`. To add a kind of experiment: a frozen dataclass with the methods below.
+`Work` is the contract between the runner and the kinds of experiments (`fits`, `rolling`);
+`compute` is what a map applies to each. It runs in any process and writes nothing: rows and files
+go back to the run. To add a kind of experiment: a frozen dataclass with the methods below.
 """
 
 from __future__ import annotations
@@ -20,20 +19,11 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from forewise.exceptions import ForewiseError
-from forewise_lab.experiments.resources import one_thread, versions
+from forewise_lab.machine import one_thread, versions
 
-#: Columns that say which row it is. No two rows of a table agree in all of them.
-KEY = (
-    "experiment",
-    "method",
-    "seed",
-    "n_train",
-    "m_train",
-    "m",
-    "metric",
-    "config_hash",
-)
-#: Metric of the row that stands for a fit that failed; its `note` says why.
+#: Columns that identify a row.
+KEY = ("experiment", "method", "seed", "n_train", "m_train", "m", "metric", "config_hash")
+#: Metric of the row of a fit that failed; its `note` says why.
 ERROR = "error"
 
 Key = tuple[Any, ...]
@@ -42,74 +32,49 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Product:
-    """What was computed.
-
-    Attributes
-    ----------
-    rows : list of dict
-        Rows of the table.
-    files : mapping of str to bytes
-        Files that the rows refer to, by their place in the results folder.
-    """
+    """Rows of the table, and files that they refer to, by their path in the results folder."""
 
     rows: list[Row]
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Work(ABC):
-    """One thing to compute; frozen and picklable."""
+    """One unit of work; frozen and picklable."""
 
-    experiment: str
-    #: Whether the rows of an equal work of another experiment are as good as its own. Not where
-    #: rows come with files, which have the experiment's name.
+    #: Whether rows of an equal work of another experiment serve as well. Not where rows come
+    #: with files, which have the experiment's name.
     borrows: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What people call it."""
-
-    @property
-    @abstractmethod
-    def alike(self) -> tuple[object, ...]:
-        """What others must agree in to take about as long."""
-
-    @property
-    @abstractmethod
-    def rough_seconds(self) -> float:
-        """A guess of how long it takes, before anything like it has finished."""
+        """Name in progress messages."""
 
     @abstractmethod
     def columns(self) -> Row:
-        """Key columns that all its rows share: no two works of a table agree in them."""
+        """Key columns that all its rows share."""
 
     @abstractmethod
     def row_keys(self) -> Iterator[Key]:
-        """Keys of the rows it will have; called to see whether it is finished."""
+        """Keys of the rows it gives; called to see whether it is finished."""
 
     @property
     @abstractmethod
     def source(self) -> Hashable | None:
-        """What real data it reads, the same for all works that read them; None if it reads none."""
+        """The real data it reads; None if it reads none."""
 
     @abstractmethod
     def require_data(self) -> None:
-        """Raise if these data are not there; called for one work of each source, at the start."""
+        """Raise if these data are missing; called once for each source, at the start."""
 
     @abstractmethod
     def produce(self) -> Product:
-        """Compute; called by `compute`, which makes a row of a failure."""
-
-    @property
-    def identifier(self) -> str:
-        """A name for files, no two alike."""
-        told = json.dumps(self.columns(), sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:20]
+        """Compute; called by `compute`, which turns a failure into a row."""
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """The rows and files of a fit, and what it took altogether."""
+    """Rows and files of a work, its wall time, and why it failed."""
 
     fit: Work
     rows: list[Row]
@@ -123,11 +88,16 @@ def key_of(row: Row) -> Key:
     return tuple(row[column] for column in KEY)
 
 
-def compute(fit: Work) -> FitResult:
-    """Fit and judge; a failure becomes a row that says so, never a figure.
+def hash_of(identity: object) -> str:
+    """Short hash of plain values: the configuration hash of a row."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
-    All randomness follows from the seed, and all arithmetic is done by one thread: the values do
-    not depend on where it runs.
+
+def compute(fit: Work) -> FitResult:
+    """Fit and evaluate; a failure becomes a row with metric ``"error"``.
+
+    All randomness follows from the seed, and one thread does all arithmetic: the values do not
+    depend on where it runs.
     """
     started = time.perf_counter()
     error = None
@@ -135,26 +105,20 @@ def compute(fit: Work) -> FitResult:
         warnings.simplefilter("always")
         try:
             made = fit.produce()
-        except Exception as failure:
-            # Any failure at all, also of a library below: one fit must not end a night of them,
-            # and what it was stands in the table, with its place where it is not ours.
-            error = _told(failure)
+        except Exception as failure:  # of any library: one fit must not end a night of them
+            error = _message(failure)
             made = Product([fit.columns() | {"m": 0, "metric": ERROR, "value": None}])
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     finished = datetime.now(UTC).isoformat(timespec="seconds")
-    common = {
-        **versions(),
-        "finished_at": finished,
-        "note": error or "; ".join(notes) or None,
-    }
-    rows = [row | common for row in made.rows]
+    note = error or "; ".join(notes) or None
+    rows = [row | versions() | {"finished_at": finished, "note": note} for row in made.rows]
     return FitResult(fit, rows, time.perf_counter() - started, error, made.files)
 
 
-def _told(failure: Exception) -> str:
-    """What happened; with the place where it is not one of forewise's own errors."""
-    told = f"{type(failure).__name__}: {failure}"
+def _message(failure: Exception) -> str:
+    """The error; with its place in the code where it is not one of forewise's own."""
+    message = f"{type(failure).__name__}: {failure}"
     if not isinstance(failure, ForewiseError):
         place = traceback.extract_tb(failure.__traceback__)[-1]
-        told += f" (in {place.name}, line {place.lineno} of {place.filename.rsplit('/', 1)[-1]})"
-    return told
+        message += f" (in {place.name}, line {place.lineno} of {place.filename.rsplit('/', 1)[-1]})"
+    return message

@@ -1,7 +1,4 @@
-"""What the methods of a case cost, decision by decision, as the page about real data reads it.
-
-May import: exceptions, experiments, metrics.
-"""
+"""What the methods of a case cost, decision by decision, as the page about real data reads it."""
 
 from __future__ import annotations
 
@@ -15,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import CaseTable, Settings, judged_windows, read_costs, read_rows
+from forewise_lab.experiments import Settings, read_rows
+from forewise_lab.experiments.cases import cost_or_risk, trials_of
+from forewise_lab.experiments.configuration import CaseTable
 from forewise_lab.experiments.kinds import FORESIGHT
-from forewise_lab.experiments.tails import judged_costs
-from forewise_lab.experiments.trials import trials_of
+from forewise_lab.experiments.rolling import evaluation_windows, read_costs
 
 _COST = "cost"
 
@@ -27,18 +25,9 @@ _COST = "cost"
 class MethodCosts:
     """What a method's decisions cost in all windows of a case.
 
-    Attributes
-    ----------
-    name, title : str
-    costs : DataFrame (n_decided, 2 + n_problems)
-        `date`, `series`, and a column for each problem; means over seeds.
-    learner : bool
-        Whether it is a network of forewise; the others are baselines.
-    seconds : float
-        Of fitting once, on average.
-    chosen : str
-        The settings of the trial that was chosen.
-    n_seeds : int
+    `costs` (n_decided, 2 + n_problems) has `date`, `series`, and a column for each problem, means
+    over seeds. `learner` says whether it is a network of forewise; `seconds` are those of one fit,
+    `chosen` the settings of the trial that was chosen.
     """
 
     name: str
@@ -49,26 +38,16 @@ class MethodCosts:
     chosen: str
     n_seeds: int
 
-    def judged(self, cvar: float | None) -> np.ndarray:
-        """One figure per row whose mean is what the case is judged by; see `judged_costs`."""
+    def scored(self, cvar: float | None) -> np.ndarray:
+        """One number per row whose mean is the metric of the case; see `cost_or_risk`."""
         cost = self.costs.iloc[:, 2:].to_numpy().mean(axis=1)
         days, series = self.costs["date"].to_numpy(), self.costs["series"].to_numpy()
-        return judged_costs(cost, days.astype("datetime64[D]"), series, cvar)
+        return cost_or_risk(cost, days.astype("datetime64[D]"), series, cvar)
 
 
 @dataclass(frozen=True, eq=False)
 class CaseResult:
-    """A case: its finished methods, what is missing, and what no forecast can avoid.
-
-    Attributes
-    ----------
-    name : str
-    table : CaseTable
-    methods : tuple of MethodCosts
-    missing : tuple of str
-    foresight : MethodCosts or None
-        Decisions that knew what would come: not a method, but the floor of all of them.
-    """
+    """A case: its finished methods, the missing ones, and perfect foresight, the lower bound."""
 
     name: str
     table: CaseTable
@@ -99,10 +78,12 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
     """
     rows = read_rows(folder)
     if "fold" not in rows.columns:
-        raise InvalidInputError(f"{str(folder)!r} has no rows of real cases: `forewise run real`")
+        raise InvalidInputError(
+            f"{str(folder)!r} has no rows of real cases: `forewise-lab run real`"
+        )
     if rows["quick"].any():
         raise InvalidInputError(
-            f"{str(folder)!r} has rows of a quick run, whose figures mean nothing: run the same "
+            f"{str(folder)!r} has rows of a quick run, whose numbers mean nothing: run the same "
             "without --quick, into a folder of its own"
         )
     rows = rows[(rows["metric"] == _COST) & (rows["fold"] >= 0)]
@@ -111,7 +92,7 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
         found, missing, foresight = [], [], None
         for method in table.methods:
             own = rows[(rows["experiment"] == name) & (rows["method"] == method)]
-            n_windows = len(judged_windows(table))
+            n_windows = len(evaluation_windows(table))
             made = _method(settings, name, method, own, n_windows, Path(folder))
             if made is None:
                 there = own["window"].nunique()
@@ -169,14 +150,14 @@ def _require_same_rows(case: str, methods: list[MethodCosts]) -> None:
 
 def _in_words(settings: str) -> str:
     """``{"training": {"learning_rate": 0.002}}`` as "learning_rate 0.002"."""
-    told: list[str] = []
+    found: list[str] = []
 
     def walk(table: dict[str, object]) -> None:
         for key, value in table.items():
             if isinstance(value, dict):
                 walk(value)
             else:
-                told.append(f"{key} {value}")
+                found.append(f"{key} {value}")
 
     walk(json.loads(settings))
-    return ", ".join(told)
+    return ", ".join(found)

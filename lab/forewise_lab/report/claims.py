@@ -1,7 +1,6 @@
-"""The paper's claims, each with what the rows say: a verdict, and the interval it rests on.
+"""The paper's claims, each with a verdict and the intervals it rests on.
 
-Everything is paired over seeds: both methods of a seed have the same data. May import: its
-siblings `formats`, `paper`, `results`, `statistics`.
+All estimates are paired over seeds: both methods of a seed have the same data.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forewise_lab.report import paper
-from forewise_lab.report.formats import number
+from forewise_lab.report.rendering import number
 from forewise_lab.report.results import At, Results
 from forewise_lab.report.statistics import Summary, paired_difference, slope_per_doubling
 
@@ -27,18 +26,10 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One number that speaks for or against a claim: below zero for it, above zero against.
+    """One estimate: below zero it supports a claim, above zero it contradicts it.
 
-    Attributes
-    ----------
-    what : str
-        Where it was measured.
-    estimate : Summary or None
-        None where the rows are missing.
-    metric : str
-        Where a claim has several.
-    n_planned : int
-        Seeds that the experiment plans.
+    `what` says where it was measured, `metric` which one where a claim has several; `n_planned`
+    are the seeds that the experiment plans. `estimate` is None where the rows are missing.
     """
 
     what: str
@@ -104,15 +95,16 @@ class Claim:
 
 def check_claims(results: Results) -> tuple[Claim, ...]:
     """All claims, whether there are rows for them or not."""
+    at_table1 = "Fair regret (regret on POP2) of {} minus {} at Table 1's setting."
     return (
         Claim(
             "Modelling uncertainty lowers regret: D-BNN is better than D-ANN",
-            "Fair regret (regret on POP2) of D-BNN minus D-ANN at Table 1's setting.",
+            at_table1.format("D-BNN", "D-ANN"),
             _in_table1(results, DECOUPLED, POINT),
         ),
         Claim(
             "C-BNN is at least as good as D-BNN",
-            "Fair regret (regret on POP2) of C-BNN minus D-BNN at Table 1's setting.",
+            at_table1.format("C-BNN", "D-BNN"),
             _in_table1(results, COMBINED, DECOUPLED),
         ),
         Claim(
@@ -141,34 +133,42 @@ def check_claims(results: Results) -> tuple[Claim, ...]:
     )
 
 
-def _in_table1(results: Results, first: str, second: str) -> tuple[Evidence, ...]:
-    pieces = []
-    for name in paper.TABLE1:
-        metric = "R" if name.startswith("pop2") else "FR"
-        values = [_headline(results, name, method, metric) for method in (first, second)]
-        estimate = paired_difference(*values)
-        pieces.append(_evidence(results, name, results.experiment_title(name), estimate, metric))
-    return tuple(pieces)
-
-
 def _evidence(
     results: Results, experiment: str, what: str, estimate: Summary | None, metric: str = ""
 ) -> Evidence:
     return Evidence(what, estimate, metric, len(results.planned_seeds(experiment)))
 
 
-def _headline(results: Results, experiment: str, method: str, metric: str) -> BySeed:
-    at = results.headline(experiment, method, metric)
-    return {} if at is None else results.values(experiment, method, metric, at)
+def _in_table1(results: Results, first: str, second: str) -> tuple[Evidence, ...]:
+    pieces = []
+    for name in paper.TABLE1:
+        metric = "R" if name.startswith("pop2") else "FR"
+        values = []
+        for method in (first, second):
+            at = results.headline(name, method, metric)
+            values.append({} if at is None else results.values(name, method, metric, at))
+        title, estimate = results.experiment_title(name), paired_difference(*values)
+        pieces.append(_evidence(results, name, title, estimate, metric))
+    return tuple(pieces)
+
+
+def _by_place(results: Results, name: str) -> dict[At, tuple[BySeed, BySeed]]:
+    """Fair regrets of the combined and the decoupled network, where both have some."""
+    first, second = (results.places(name, method, "FR") for method in (COMBINED, DECOUPLED))
+    return {
+        at: (results.values(name, COMBINED, "FR", at), results.values(name, DECOUPLED, "FR", at))
+        for at in first
+        if at in second
+    }
 
 
 def _with_few_scenarios(results: Results) -> tuple[Evidence, ...]:
     pieces = []
     for name in (paper.TABLE2, paper.OVER_SCENARIOS):
-        few = [at for at in _common_places(results, name) if at.m <= FEW]
-        for at in few:
+        few = {at: both for at, both in _by_place(results, name).items() if at.m <= FEW}
+        for at, both in few.items():
             where = f"{_SHORT[name]} ({at.m_train}, {at.m})"
-            pieces.append(_evidence(results, name, where, _gap(results, name, at)))
+            pieces.append(_evidence(results, name, where, paired_difference(*both)))
         if not few:
             pieces.append(_evidence(results, name, _SHORT[name], None))
     return tuple(pieces)
@@ -178,46 +178,26 @@ def _falling(results: Results) -> tuple[Evidence, ...]:
     pieces = []
     for name, m_train in ((paper.TABLE2, 16), (paper.OVER_SCENARIOS, 32)):
         for method in (DECOUPLED, COMBINED):
-            by_m = {
-                at.m: results.values(name, method, "FR", at)
-                for at in results.places(name, method, "FR")
-                if at.m_train == m_train
-            }
+            places = [at for at in results.places(name, method, "FR") if at.m_train == m_train]
+            by_m = {at.m: results.values(name, method, "FR", at) for at in places}
             what = f"{_SHORT[name]}, {results.method_title(method)}"
             pieces.append(_evidence(results, name, what, slope_per_doubling(by_m)))
     return tuple(pieces)
 
 
 def _with_few_rows(results: Results) -> tuple[Evidence, ...]:
-    name = paper.OVER_ROWS
-    places = _common_places(results, name)
+    name, places = paper.OVER_ROWS, _by_place(results, paper.OVER_ROWS)
     if not places:
         return (_evidence(results, name, _SHORT[name], None),)
     fewest = min(places, key=lambda at: at.n_train)
     where = f"{_SHORT[name]}, {fewest.n_train} rows"
-    return (_evidence(results, name, where, _gap(results, name, fewest)),)
+    return (_evidence(results, name, where, paired_difference(*places[fewest])),)
 
 
 def _closing_gap(results: Results) -> tuple[Evidence, ...]:
     name = paper.OVER_ROWS
-    gaps: dict[int, dict[int, float]] = {}
-    for at in _common_places(results, name):
-        combined, decoupled = (
-            results.values(name, method, "FR", at) for method in (COMBINED, DECOUPLED)
-        )
-        shared = combined.keys() & decoupled.keys()
-        gaps[at.n_train] = {seed: decoupled[seed] - combined[seed] for seed in shared}
+    gaps = {
+        at.n_train: {s: decoupled[s] - combined[s] for s in combined.keys() & decoupled.keys()}
+        for at, (combined, decoupled) in _by_place(results, name).items()
+    }
     return (_evidence(results, name, _SHORT[name], slope_per_doubling(gaps)),)
-
-
-def _common_places(results: Results, experiment: str) -> list[At]:
-    """Where both Bayesian methods have figures."""
-    first, second = (results.places(experiment, m, "FR") for m in (COMBINED, DECOUPLED))
-    return [at for at in first if at in second]
-
-
-def _gap(results: Results, experiment: str, at: At) -> Summary | None:
-    combined, decoupled = (
-        results.values(experiment, method, "FR", at) for method in (COMBINED, DECOUPLED)
-    )
-    return paired_difference(combined, decoupled)

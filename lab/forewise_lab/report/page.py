@@ -1,14 +1,9 @@
-"""The report: one HTML file with everything in it, readable offline and without scripts.
-
-May import: exceptions, experiments, and its siblings.
-"""
+"""The report: one HTML file with everything in it, readable offline and without scripts."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,12 +15,10 @@ from markupsafe import Markup
 
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise_lab.experiments import Settings
-from forewise_lab.report import claims, figures, formats, paper
-from forewise_lab.report.cells import Table
-from forewise_lab.report.missing import failed_fits, missing_fits
-from forewise_lab.report.panels import nv1_panels
-from forewise_lab.report.results import Results, gather
-from forewise_lab.report.tables import table1, table2
+from forewise_lab.machine import processor, write_whole
+from forewise_lab.report import claims, figures, paper, rendering
+from forewise_lab.report.results import Results, failed_fits, gather, missing_fits
+from forewise_lab.report.tables import Table, table1, table2
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _FIT = ["experiment", "method", "seed", "n_train", "m_train"]
@@ -49,18 +42,9 @@ def render_report(
 ) -> str:
     """The report as HTML.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        What `forewise_lab.experiments.read_rows` returns.
-    settings : Settings, optional
-        Those that come with forewise by default.
-    policies : path, optional
-        Folder of saved NV1 policies, one subfolder each, for the figure of decisions.
-    machine : str, optional
-        What the rows were computed on; this machine by default.
-    made_at : datetime, optional
-        Now by default.
+    `rows` come from `read_rows`, `settings` are the shipped ones by default. `policies` is a folder
+    of saved NV1 policies, one subfolder each; `machine` says where the rows were computed, this
+    machine by default.
     """
     results = gather(rows, settings)
     checked = claims.check_claims(results)
@@ -86,14 +70,14 @@ def render_report(
             ("scenarios", "FR against M", figures.over_scenarios(results), paper.OVER_SCENARIOS),
             ("rows", "FR against training rows", figures.over_rows(results), paper.OVER_ROWS),
         ],
-        panels=None if policies is None else nv1_panels(policies),
+        panels=None if policies is None else figures.nv1_panels(policies),
         coverages=figures.coverages(results),
         times=figures.times(results),
         claims=checked,
         missing=missing_fits(results),
         failed=failed_fits(results),
         superseded=results.superseded,
-        formats=formats,
+        formats=rendering,
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),
     )
 
@@ -107,10 +91,7 @@ def write_report(
     machine: str | None = None,
     made_at: datetime | None = None,
 ) -> Path:
-    """Write the report to a file; the parameters are those of `render_report`.
-
-    The file is made beside its place and then moved there: who reads it sees the old one or the
-    new one, whole.
+    """Write the report to a file, atomically; the parameters are those of `render_report`.
 
     Raises
     ------
@@ -120,25 +101,10 @@ def write_report(
     text = render_report(rows, settings, policies=policies, machine=machine, made_at=made_at)
     place = Path(path)
     try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-", suffix=".tmp")
+        write_whole(place, text)
     except OSError as error:
-        raise StorageError(
-            f"cannot write {str(place)!r}: {error.strerror}; choose a folder that exists and can "
-            "be written to"
-        ) from error
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp lets only the owner read, which is not wanted for results.
-        os.chmod(name, 0o644)
-        os.replace(name, place)
-    except OSError as error:
-        raise StorageError(f"cannot write {str(place)!r}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        advice = "" if place.parent.is_dir() else "; choose a folder that exists"
+        raise StorageError(f"cannot write {str(place)!r}: {error.strerror}{advice}") from error
     return place
 
 
@@ -181,16 +147,16 @@ def _revisions(rows: pd.DataFrame) -> str:
     known = rows[rows["revision"].notna()]
     counts = known.groupby("revision", sort=False)["dirty"].agg(["size", "any"])
     counts = counts.sort_values("size", ascending=False)
-    told = [
+    found = [
         f"{str(revision)[:10]}{' (changed)' if dirty else ''}"
         for revision, dirty in zip(counts.index, counts["any"], strict=True)
     ]
-    shown = ", ".join(told[:4])
-    return shown + (f" and {len(told) - 4} more" if len(told) > 4 else "")
+    shown = ", ".join(found[:4])
+    return shown + (f" and {len(found) - 4} more" if len(found) > 4 else "")
 
 
 def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, ...]) -> list[Fact]:
-    """The few numbers that a hurried reader takes away."""
+    """The few numbers at the top of the page."""
     fits = results.rows.drop_duplicates(_FIT)
     verdicts = [
         cell.comparison.verdict
@@ -204,23 +170,16 @@ def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, 
     seeds = fits.groupby(["experiment", "method"])["seed"].nunique()
     spread = sorted({int(seeds.min()), int(seeds.max())})
     compared = " · ".join(
-        f"{sign} {verdicts.count(verdict)}" for verdict, sign in formats.SIGNS.items()
+        f"{sign} {verdicts.count(verdict)}" for verdict, sign in rendering.SIGNS.items()
     )
     return [
         Fact("fits", f"{len(fits):,}"),
         Fact("seeds each", " to ".join(map(str, spread))),
-        Fact("of fitting, one core", formats.seconds(float(fits["seconds"].fillna(0).sum()))),
+        Fact("of fitting, one core", rendering.seconds(float(fits["seconds"].fillna(0).sum()))),
         Fact("better, worse, same as the paper", compared),
         Fact("claims of the paper hold throughout", f"{held} of {judged}"),
     ]
 
 
 def _this_machine() -> str:
-    """Processor, cores and system."""
-    processor = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        lines = information.read_text(encoding="utf-8", errors="replace").splitlines()
-        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-        processor = next(names, processor)
-    return f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+    return f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"

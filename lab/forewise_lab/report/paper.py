@@ -1,8 +1,7 @@
-"""What the paper says: its figures beside ours, and what to know before comparing them.
+"""The paper's numbers beside ours, and what to know before comparing them.
 
-The figures themselves are in the settings files of `forewise_lab.experiments`, in the units of the
-paper's tables; here stands which of them belongs beside which of ours. May import: experiments,
-and its sibling `statistics`.
+The numbers are in the settings files of `forewise_lab.experiments`, in the units of the paper's
+tables; this module matches them with ours.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ TABLE2 = "table2"
 OVER_SCENARIOS = "pop-scenarios"
 OVER_ROWS = "pop-rows"
 
-# Whoever computes FR32 does so because the paper's FR is against an oracle of 32 draws.
+# The paper's FR is against an oracle of 32 draws.
 _COUNTERPART = {"FR32": "FR"}
 
 COMPARING = (
@@ -69,14 +68,9 @@ def scale_note(scale: float) -> str:
 def paper_value(
     settings: Settings, experiment: str, method: str, metric: str, pair: tuple[int, int] | None
 ) -> PaperValue | None:
-    """The paper's figure for a method's metric; None if it has none.
+    """The paper's number for a method's metric, or None.
 
-    Parameters
-    ----------
-    settings : Settings
-    experiment, method, metric : str
-    pair : (int, int) or None
-        M_train and M, where the experiment has figures for several.
+    `pair` is (M_train, M), where the experiment has several.
     """
     table = settings.experiments.get(experiment)
     if table is None:
@@ -88,23 +82,5 @@ def paper_value(
         if figure.m is None:
             return PaperValue(figure.mean, figure.std)
         if (figure.m_train, figure.m) == pair:
-            std = figure.std
-            if std is None and pair == table.headline:
-                std = _std_elsewhere(settings, method, wanted, figure.mean, experiment)
-            return PaperValue(figure.mean, std)
-    return None
-
-
-def _std_elsewhere(
-    settings: Settings, method: str, metric: str, mean: float, experiment: str
-) -> float | None:
-    """Table 2's last column is Table 1's NVQP: there the standard deviation is given."""
-    dataset = settings.experiments[experiment].dataset
-    for name, table in settings.experiments.items():
-        if name == experiment or table.dataset != dataset:
-            continue
-        for figure in table.paper:
-            same = (figure.method, figure.metric, figure.mean) == (method, metric, mean)
-            if same and figure.m is None:
-                return figure.std
+            return PaperValue(figure.mean, figure.std)
     return None

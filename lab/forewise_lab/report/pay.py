@@ -1,38 +1,51 @@
-"""The page "Does it pay?": made from the rows of real cases, as often as there are new ones.
-
-May import: exceptions, experiments, metrics, and its siblings `cases`, `pay_tables`, `pay_plots`.
-"""
+"""The page "Does it pay?", made from the rows of real cases: tables, sentences and pictures."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from forewise.evaluation.bootstrap import Difference
+from matplotlib.figure import Figure
+
+from forewise.evaluation import block_bootstrap, block_bootstrap_difference
 from forewise.exceptions import StorageError
+from forewise.plots import STYLE
 from forewise_lab.experiments import Settings, load_settings
-from forewise_lab.report.cases import CaseResult, gather_cases
-from forewise_lab.report.pay_plots import plot_over_time
-from forewise_lab.report.pay_tables import (
-    combined_table,
-    cost_table,
-    level_table,
-    pooling_table,
-    unavoidable,
-    verdict,
-    worth,
+from forewise_lab.machine import write_whole
+from forewise_lab.report.cases import CaseResult, MethodCosts, gather_cases
+from forewise_lab.report.rendering import markdown_table
+
+_SAA = "real-saa"
+#: Bayesian networks: what the paper is about.
+BAYESIAN = (*("real-d-bnn", "real-bnn-ensemble", "real-c-bnn", "real-mixture", "real-d-bnn-each"),)
+_PAIRS = (("real-c-bnn", "real-d-bnn"), ("real-c-ann", "real-d-ann"))
+_POOLS = (
+    ("real-d-bnn", "real-d-bnn-each"),
+    ("real-boosting-residuals", "real-boosting-residuals-each"),
 )
+_DAYS = 365
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+_COLOURS = ("black", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+_DASHES = ("--", "-", "-", "-", "-.", ":")
+_FLOOR = ("0.6", ":")
+_WEEKS = 4  # of the moving mean
 
 _HEAD = """# Does it pay?
 
-Made by `forewise report-real` from the rows in `{folder}`; `forewise run real` adds what is
-missing. Costs are mean costs of a decision; lower is better. Intervals are 95 %, from whole weeks
-drawn anew (block bootstrap); differences are paired, week by week.
+Made by `forewise-lab report-real` from the rows in `{folder}`; `forewise-lab run real` adds missing
+rows. Costs are mean costs of a decision; lower is better. Intervals are 95 %, by a block bootstrap
+over weeks; differences are paired, week by week.
 
-**How it is judged.** Windows follow each other in time. In each, a method is fitted on rows before
-the window, and decides all rows of it in one call; nothing is shuffled. Every method has four
-settings to try. They are compared on the {tuning} days before the first day that is judged, and the
-best is used throughout; plain SAA has nothing to try. *SAA of the series* is the plain one: all
-past demand of the same store and product, whatever the day. Tomorrow's weather is not known: it is
+**Protocol.** Rolling evaluation: windows follow each other in time. In each, a method is fitted on
+rows before the window and decides all rows of it in one call; nothing is shuffled. Every method has
+four settings to try. They are compared on the {tuning} days before the first test day, and the best
+is used throughout; plain SAA has nothing to tune. *SAA of the series* is the plain one: all past
+demand of the same store and product, whatever the day. Tomorrow's weather is not known: it is
 yesterday's, with noise. Costs (shortage, excess, ovens, the battery) are made up; demand is real.
 """
 
@@ -44,47 +57,25 @@ def write_pay_page(
     *,
     remarks: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """Write the page, and its pictures beside it.
+    """Write the page, a Markdown file in a folder that exists, and its pictures beside it.
 
-    Parameters
-    ----------
-    folder : path
-        Of the results table.
-    page : path
-        A Markdown file; its folder must exist.
-    settings : Settings, optional
-        Those that come with forewise by default.
-    remarks : path, optional
-        A Markdown file with what people have to say about the figures; it becomes the last section.
-
-    Returns
-    -------
-    Path
-        The page.
-
-    Raises
-    ------
-    InvalidInputError
-        If the folder has no rows of cases, or rows of a quick run.
-    StorageError
-        If something cannot be read or written.
+    `folder` has the results table; `remarks`, a Markdown file, becomes the last section. Raises an
+    `InvalidInputError` if the folder has no rows of cases, or rows of a quick run.
     """
     place = Path(page)
     if not place.absolute().parent.is_dir():
         raise StorageError(f"page must be in a folder that exists, but is {str(place)!r}")
     results = gather_cases(folder, settings or load_settings())
     parts = [_HEAD.format(folder=folder, tuning=results[0].table.tuning_days if results else 90)]
-    parts += [_glance(results)]
-    parts += [_section(result, place.parent) for result in results]
-    compared = [part for part in (combined_table(results), pooling_table(results)) if part]
-    parts += compared
+    parts += [_glance(results), *(_section(result, place.parent) for result in results)]
+    parts += [part for part in (combined_table(results), pooling_table(results)) if part]
     if remarks is not None:
         try:
             parts.append(Path(remarks).read_text(encoding="utf-8").strip() + "\n")
         except (OSError, UnicodeDecodeError) as error:
             raise StorageError(f"cannot read remarks {str(remarks)!r}: {error}") from error
     try:
-        place.write_text("\n".join(parts), encoding="utf-8")
+        write_whole(place, "\n".join(parts))
     except OSError as error:
         raise StorageError(f"cannot write {str(place)!r}: {error.strerror}") from error
     return place
@@ -98,27 +89,254 @@ def _glance(results: tuple[CaseResult, ...]) -> str:
 def _section(result: CaseResult, folder: Path) -> str:
     parts = [f"## {result.table.title}", _periods(result)]
     if result.missing:
-        told = "; ".join(result.missing)
-        parts.append(f"**Not finished, and not in the table:** {told}.")
+        text = "; ".join(result.missing)
+        parts.append(f"**Not finished, and not in the table:** {text}.")
     if len(result.methods) > 1:
         parts.append(cost_table(result))
         if len(result.table.decision.levels) > 1:
             parts.append(level_table(result))
         picture = f"pay_{result.name.replace('-', '_')}.png"
         plot_over_time(result, folder / picture)
-        parts += [f"![Cost over time]({picture})", unavoidable(result), worth(result)]
+        parts += [f"![Cost over time]({picture})", lower_bound(result), worth(result)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _periods(result: CaseResult) -> str:
     table = result.table
-    told = f"Decided from {table.first_day} to {table.last_day}, fitted anew every {table.window}"
-    told += f", M = {table.m} scenarios"
+    text = f"Decided from {table.first_day} to {table.last_day}, refitted every {table.window}"
+    text += f", M = {table.m} scenarios"
     if table.most_m is not None:
-        told += f" and never more than {table.most_m}"
+        text += f" and never more than {table.most_m}"
     if table.history_days is not None:
-        told += f", at most {table.history_days} days to learn from"
+        text += f", trained on at most {table.history_days} days"
     if result.methods:
         n_series = result.methods[0].costs["series"].nunique()
-        told += f"; {len(result.dates):,} decisions of {n_series} series"
-    return told + "."
+        text += f"; {len(result.dates):,} decisions of {n_series} series"
+    return text + "."
+
+
+def difference(result: CaseResult, a: MethodCosts, b: MethodCosts) -> Difference:
+    """How much less (negative) or more a costs, as a share of b's cost."""
+    cvar = result.table.decision.cvar
+    return block_bootstrap_difference(
+        a.scored(cvar), b.scored(cvar), result.dates, relative=True, random_state=0
+    )
+
+
+def ranked(result: CaseResult, *, learners: bool | None = None) -> list[MethodCosts]:
+    """Methods, cheapest first: all, only forewise's learners, or only baselines."""
+    cvar = result.table.decision.cvar
+    kept = [m for m in result.methods if learners is None or m.learner == learners]
+    return sorted(kept, key=lambda method: float(method.scored(cvar).mean()))
+
+
+def cost_table(result: CaseResult) -> str:
+    """All methods with intervals, against the best baseline and against plain SAA."""
+    baselines, cvar = ranked(result, learners=False), result.table.decision.cvar
+    found = [*baselines[:1], result.method(_SAA)]
+    # Plain SAA may be the best of them.
+    others = list({other.title: other for other in found if other is not None}.values())
+    figure = "cost" if cvar is None else f"CVaR {cvar:g} of the cost"
+    heads = ["method", figure, "95 % interval"]
+    heads += [f"against {other.title}" for other in others]
+    lines = []
+    order = ranked(result)
+    costs = [block_bootstrap(m.scored(cvar), result.dates, random_state=0) for m in order]
+    least = f"{costs[0].estimate:.4g}"
+    for method, cost in zip(order, costs, strict=True):
+        mean = f"{cost.estimate:.4g}"
+        cells = [method.title, f"**{mean}**" if mean == least else mean]
+        cells.append(f"{cost.lower:.4g} to {cost.upper:.4g}")
+        cells += [_share(result, method, other) for other in others]
+        lines.append([*cells, f"{method.seconds:.3g} s", method.chosen])
+    return markdown_table([*heads, "one fit", "chosen"], lines)
+
+
+def level_table(result: CaseResult) -> str:
+    """Mean cost at each service level."""
+    problems = [str(level) for level in result.methods[0].costs.columns[2:]]
+    order = ranked(result)
+    means = np.array([method.costs[problems].to_numpy().mean(axis=0) for method in order])
+    best = [f"{least:.4g}" for least in means.min(axis=0)]
+    lines = []
+    for method, row in zip(order, means, strict=True):
+        text = [f"{mean:.4g}" for mean in row]
+        cells = (f"**{t}**" if t == b else t for t, b in zip(text, best, strict=True))
+        lines.append([method.title, *cells])
+    return markdown_table(["cost at service level", *problems], lines)
+
+
+def lower_bound(result: CaseResult) -> str:
+    """The cost of perfect foresight, and how much of the gap to it the best method closes."""
+    if result.foresight is None:
+        return ""
+    cvar = result.table.decision.cvar
+    floor = float(result.foresight.scored(cvar).mean())
+    best = ranked(result)[0]
+    above = float(best.scored(cvar).mean()) - floor
+    text = (
+        f"**Lower bound.** With perfect foresight the cost would still be {floor:.4g}: "
+        f"{best.title} is {above:.4g} above that"
+    )
+    saa = result.method(_SAA)
+    if saa is None or saa is best:
+        return text + "."
+    way = 1 - above / (float(saa.scored(cvar).mean()) - floor)
+    return text + f", and closes {100 * way:.0f} % of the gap between {saa.title} and it."
+
+
+def verdict(result: CaseResult) -> str:
+    """The best learner against the best baseline, with intervals."""
+    learners, baselines = ranked(result, learners=True), ranked(result, learners=False)
+    if not learners or not baselines:
+        total = len(result.methods) + len(result.missing)
+        return f"Nothing to compare yet: {len(result.methods)} of {total} methods are finished."
+    learner, baseline = learners[0], baselines[0]
+    text = [
+        f"Best learner: {learner.title}; best baseline: {baseline.title}. The learner costs "
+        f"{in_words(difference(result, learner, baseline))}."
+    ]
+    saa = result.method(_SAA)
+    if saa is not None:
+        text.append(f"Against plain SAA: {in_words(difference(result, learner, saa))}.")
+    bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
+    others = [method for method in ranked(result) if method.name not in BAYESIAN]
+    if bayesian and others:
+        gap = difference(result, bayesian[0], others[0])
+        text.append(
+            f"Bayesian networks {_standing(gap)}: against {others[0].title}, {bayesian[0].title} "
+            f"costs {in_words(gap)}."
+        )
+    if result.missing:
+        text.append(f"{len(result.missing)} method(s) are not finished.")
+    return " ".join(text)
+
+
+def combined_table(results: Sequence[CaseResult]) -> str:
+    """Combined against decoupled learning of the same network, in every case."""
+    lines = []
+    for result in results:
+        pairs = [[result.method(name) for name in names] for names in _PAIRS]
+        cells = [_share(result, a, b) for a, b in pairs]
+        if cells != ["–"] * len(_PAIRS):
+            lines.append([result.table.title, *cells])
+    if not lines:
+        return ""
+    heads = ["case", "C-BNN against D-BNN", "C-ANN against D-ANN"]
+    text = (
+        "## Does combined learning win?\n\nThe paper expects it with few scenarios and with little "
+        "data. Negative: combined costs less.\n\n"
+    )
+    return text + markdown_table(heads, lines) + "\n"
+
+
+def pooling_table(results: Sequence[CaseResult]) -> str:
+    """One model of all series against one for each."""
+    lines = []
+    for result in results:
+        for names in _POOLS:
+            a, b = (result.method(name) for name in names)
+            if a is not None and b is not None:
+                n_series = a.costs["series"].nunique()
+                times = f"{a.seconds / (b.seconds / n_series):.1f}"
+                lines.append([a.title, _share(result, a, b), f"{a.seconds:.3g} s",
+                              f"{b.seconds:.3g} s", times])  # fmt: skip
+    if not lines:
+        return ""
+    heads = ["pooled model", "cost against one per series", "one fit", "fits of all series",
+             "pooled fit / one series' fit"]  # fmt: skip
+    return "## One model for all series\n\n" + markdown_table(heads, lines) + "\n"
+
+
+def worth(result: CaseResult) -> str:
+    """What a percent of the cost is, in the case's own units."""
+    best, decision = ranked(result)[0], result.table.decision
+    mean = float(best.costs.iloc[:, 2:].to_numpy().mean())
+    n_series = best.costs["series"].nunique()
+    a_year = 0.01 * mean * len(best.costs) / (result.dates.nunique() / _DAYS)
+    text = f"**What a percent is worth.** One percent of {best.title}'s cost is {0.01 * mean:.3g} "
+    if decision.name == "newsvendor":
+        return text + (
+            f"per series and day, {a_year:,.0f} in a year for {n_series} series. A piece too few "
+            f"and a piece too many cost 10 together, so that this is about {a_year / 5:,.0f} "
+            "pieces a year that are over- or under-produced."
+        )
+    if decision.name == "oven":
+        return text + (
+            f"per store and day, {a_year:,.0f} in a year for {n_series} stores: as much as "
+            f"{a_year / 3 / 100:,.1f} whole ovens of unmet demand."
+        )
+    return text + (
+        f"a day, {a_year:,.2f} in a year. Costs are squared: imbalances that are half a percent "
+        "smaller everywhere cost one percent less."
+    )
+
+
+def in_words(gap: Difference) -> str:
+    """How much less or more it costs, with the interval, and whether that is significant."""
+    ends = f"[{_percent(gap.lower)}, {_percent(gap.upper)}]"
+    size = round(abs(100 * gap.estimate), 1)
+    if not size:
+        return f"the same {ends}"
+    way = "less" if gap.estimate < 0 else "more"
+    note = "" if gap.significant else ", not significant"
+    return f"{size:.1f} % {way} {ends}{note}"
+
+
+def _share(result: CaseResult, a: MethodCosts | None, b: MethodCosts | None) -> str:
+    if a is None or b is None or a is b:
+        return "–"
+    gap = difference(result, a, b)
+    return f"{_percent(gap.estimate)} [{_percent(gap.lower)}, {_percent(gap.upper)}]"
+
+
+def _percent(share: float) -> str:
+    rounded = round(100 * share, 1)
+    return f"{rounded:+.1f} %".replace("-", "−") if rounded else "0.0 %"
+
+
+def _standing(gap: Difference) -> str:
+    if gap.upper < 0:
+        return "win"
+    return "lose" if gap.lower > 0 else "neither win nor lose"
+
+
+def plot_over_time(result: CaseResult, path: Path) -> None:
+    """Cost, or its risk, in the last four weeks, of the methods that matter most."""
+    lines = list(zip(_shown(result), _COLOURS, _DASHES, strict=False))
+    if result.foresight is not None:
+        lines.append((result.foresight, *_FLOOR))
+    cvar = result.table.decision.cvar
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3.6), layout="constrained")
+        axes = figure.subplots()
+        for method, colour, dash in lines:
+            costs = pd.Series(method.scored(cvar), index=pd.DatetimeIndex(result.dates))
+            recent = moving_mean(costs)
+            axes.plot(recent.index, recent, color=colour, ls=dash, lw=1.4, label=method.title)
+        axes.set_ylim(bottom=0)
+        figure_name = "mean cost" if cvar is None else f"CVaR {cvar:g}"
+        axes.set_ylabel(f"{figure_name} of a decision, four weeks")
+        axes.set_title(result.table.title, loc="left", fontweight="bold")
+        figure.legend(loc="outside lower center", frameon=False, ncols=4, fontsize=8)
+        figure.savefig(path, dpi=120)
+
+
+def moving_mean(costs: pd.Series) -> pd.Series:
+    """At the end of each week, the mean over all decisions of the last four weeks.
+
+    Decisions are averaged, not weeks, because a week may be cut off.
+    """
+    weeks = costs.resample("W-SUN").agg(["sum", "count"])
+    least = min(_WEEKS, len(weeks))
+    recent = weeks.rolling(_WEEKS, min_periods=least).sum()
+    return (recent["sum"] / recent["count"]).dropna()
+
+
+def _shown(result: CaseResult) -> list[MethodCosts]:
+    """Plain SAA, the best two baselines, the best learner, the best Bayesian ones."""
+    baselines, learners = ranked(result, learners=False), ranked(result, learners=True)
+    bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
+    saa = [method for method in baselines if method.name == "real-saa"]
+    wanted = [*saa, *baselines[:2], *learners[:1], *bayesian[:2]]
+    return list({method.name: method for method in wanted}.values())[: len(_COLOURS)]

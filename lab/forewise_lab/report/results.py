@@ -1,32 +1,26 @@
-"""The results table as the report reads it: checked, one version of every fit, in table units.
-
-May import: exceptions, experiments.
-"""
+"""The results table as the report reads it: checked, one version of every fit, in table units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import Settings, load_settings
+from forewise_lab.experiments import COLUMNS, Settings, load_settings
+from forewise_lab.experiments.work import ERROR
 
-#: The metric of a fit that failed; its note says why.
-ERROR = "error"
 #: Metrics that an experiment's scale applies to; the others have units of their own.
 SCALED = frozenset({"R", "FR", "EFR", "FR32", "cost"})
-
 _KEY = ["experiment", "method", "seed", "n_train", "m_train", "m", "metric"]
-_OTHERS = ["seconds", "decide_seconds", "peak_memory_mib", "forewise", "torch", "numpy", "python"]
-_OTHERS += ["revision", "dirty", "quick", "config_hash", "finished_at", "note"]
+_LONGEST_REASON = 400  # characters
 
 
-@dataclass(frozen=True, order=True)
-class At:
-    """Where a figure stands in an experiment's grid."""
+class At(NamedTuple):
+    """A place in an experiment's grid."""
 
     n_train: int
     m_train: int
@@ -35,22 +29,11 @@ class At:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The figures that the report is made from.
+    """The values that the report is made from.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Finite figures, one version of each; `value` is raw.
-    settings : Settings
-        Titles, scales, headlines, what is planned, and the paper's figures.
-    failures : DataFrame
-        Rows of fits that failed, and of figures that are not finite numbers.
-    superseded : int
-        Rows of fits that were run again with other settings; they are not used.
-    quick : bool
-        Whether these are the rows of a quick run, whose figures mean nothing.
-    left_out : int
-        Rows of the other kind, which are not used.
+    `rows` are finite values, one version of each, raw; `failures` those of fits that failed and of
+    values that are not finite. `superseded` rows, of fits that were run again with other settings,
+    and those `left_out`, of the other kind (quick or full), are not used.
     """
 
     rows: pd.DataFrame
@@ -62,98 +45,67 @@ class Results:
 
     @property
     def experiments(self) -> list[str]:
-        """Experiments with figures, in the order of the rows."""
-        return list(dict.fromkeys(name for name, _, _ in self._figures))
+        """Experiments with values, in the order of the rows."""
+        return list(dict.fromkeys(name for name, _, _ in self._values))
 
     def methods(self, experiment: str) -> list[str]:
-        """The experiment's methods that have figures: in the settings' order, then the rows'."""
-        here = dict.fromkeys(method for name, method, _ in self._figures if name == experiment)
-        listed = self.planned_methods(experiment)
-        return [*(name for name in listed if name in here), *(n for n in here if n not in listed)]
-
-    def planned_methods(self, experiment: str) -> tuple[str, ...]:
-        """The methods that the settings name for an experiment."""
-        table = self.settings.experiments.get(experiment)
-        return () if table is None else table.methods
+        """The experiment's methods that have values: in the settings' order, then the rows'."""
+        here = dict.fromkeys(method for name, method, _ in self._values if name == experiment)
+        planned = self.settings.experiments[experiment].methods
+        return [*(name for name in planned if name in here), *(n for n in here if n not in planned)]
 
     def is_planned(self, experiment: str, method: str) -> bool:
-        """Whether a missing figure is missed; all are in experiments that no settings know."""
-        table = self.settings.experiments.get(experiment)
-        return table is None or method in table.methods
+        """Whether the settings name the method for an experiment."""
+        return method in self.settings.experiments[experiment].methods
 
     def planned_seeds(self, experiment: str) -> tuple[int, ...]:
-        """Seeds that every fit of an experiment should have: those that its settings plan.
-
-        In experiments that no settings know, all that any of its fits has.
-        """
-        table = self.settings.experiments.get(experiment)
-        if table is not None:
-            return tuple(range(table.n_seeds))
-        here = self.rows.loc[self.rows["experiment"] == experiment, "seed"]
-        return tuple(sorted(int(seed) for seed in here.unique()))
+        """Seeds that every fit of an experiment should have."""
+        return tuple(range(self.settings.experiments[experiment].n_seeds))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know of these rows before anything else."""
-        told = []
+        notes = []
         if self.quick:
-            told.append(
-                "A quick run: tiny networks and few rows, so that its figures mean nothing."
-            )
+            notes = ["A quick run: tiny networks and few rows, so that its numbers mean nothing."]
         if self.left_out:
-            kind = "whole" if self.quick else "quick"
-            told.append(f"{self.left_out} rows of {kind} runs were left out.")
-        return tuple(told)
+            kind = "full" if self.quick else "quick"
+            notes.append(f"{self.left_out} rows of {kind} runs were left out.")
+        return tuple(notes)
 
     def scale(self, experiment: str, metric: str) -> float:
-        """What raw values are multiplied with in tables."""
-        table = self.settings.experiments.get(experiment)
-        return table.scale if table is not None and metric in SCALED else 1.0
+        """The factor of raw values in tables."""
+        return self.settings.experiments[experiment].scale if metric in SCALED else 1.0
 
     def experiment_title(self, experiment: str) -> str:
-        """What people call the experiment."""
-        table = self.settings.experiments.get(experiment)
-        return experiment if table is None else table.title
+        """The experiment's name for readers."""
+        return self.settings.experiments[experiment].title
 
     def method_title(self, method: str) -> str:
-        """What people call the method."""
+        """The method's name for readers."""
         table = self.settings.methods.get(method)
         return method if table is None or table.title is None else table.title
 
     def values(self, experiment: str, method: str, metric: str, at: At) -> dict[int, float]:
         """From seed to value, in table units."""
         scale = self.scale(experiment, metric)
-        found = self._figures.get((experiment, method, metric), {}).get(at, {})
+        found = self._values.get((experiment, method, metric), {}).get(at, {})
         return {seed: value * scale for seed, value in sorted(found.items())}
 
     def places(self, experiment: str, method: str, metric: str) -> list[At]:
-        """Where a method has figures, in order of size."""
-        return sorted(self._figures.get((experiment, method, metric), {}))
-
-    @cached_property
-    def _figures(self) -> dict[tuple[str, str, str], dict[At, dict[int, float]]]:
-        """All raw values by place and seed: tables ask for thousands of them."""
-        figures: dict[tuple[str, str, str], dict[At, dict[int, float]]] = {}
-        columns = (self.rows[column].tolist() for column in [*_KEY, "value"])
-        for experiment, method, seed, n_train, m_train, m, metric, value in zip(
-            *columns, strict=True
-        ):
-            at = At(int(n_train), int(m_train), int(m))
-            by_place = figures.setdefault((experiment, method, metric), {})
-            by_place.setdefault(at, {})[int(seed)] = float(value)
-        return figures
+        """Where a method has values, in order of size."""
+        return sorted(self._values.get((experiment, method, metric), {}))
 
     def wanted_place(self, experiment: str, method: str) -> At | None:
-        """Where the settings say that a table's one figure of a method stands."""
-        if experiment not in self.settings.experiments or method not in self.settings.methods:
+        """Where the settings want a table's one value of a method; None for unknown methods."""
+        if method not in self.settings.methods:
             return None
         return At(*self.settings.headline(experiment, method))
 
     def headline(self, experiment: str, method: str, metric: str) -> At | None:
-        """Where a table's one figure of a method stands; None if there is none.
+        """Where a table's one value of a method stands; None if there is none.
 
-        What the settings say, or else (a run with settings of its own) the place with the most
-        training rows and scenarios.
+        Where the settings want it, or else at the most training rows and scenarios.
         """
         places = self.places(experiment, method, metric)
         wanted = self.wanted_place(experiment, method)
@@ -161,30 +113,25 @@ class Results:
             return wanted
         return max(places, key=lambda at: (at.n_train, at.m, at.m_train), default=None)
 
+    @cached_property
+    def _values(self) -> dict[tuple[str, str, str], dict[At, dict[int, float]]]:
+        """All raw values by place and seed: tables ask for thousands of them."""
+        found: dict[tuple[str, str, str], dict[At, dict[int, float]]] = {}
+        columns = (self.rows[column].tolist() for column in [*_KEY, "value"])
+        for experiment, method, seed, *sizes, metric, value in zip(*columns, strict=True):
+            by_place = found.setdefault((experiment, method, metric), {})
+            by_place.setdefault(At(*map(int, sizes)), {})[int(seed)] = float(value)
+        return found
+
 
 def gather(
-    rows: pd.DataFrame | Results,
-    settings: Settings | None = None,
-    *,
-    quick: bool = False,
+    rows: pd.DataFrame | Results, settings: Settings | None = None, *, quick: bool = False
 ) -> Results:
-    """Check a results table and take what the report needs.
+    """Check a results table, from `read_rows`, and take what the report needs.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        What `forewise_lab.experiments.read_rows` returns. What was gathered before is returned as
-        it is.
-    settings : Settings, optional
-        Those that come with forewise by default.
-    quick : bool
-        Take the rows of quick runs, whose figures mean nothing, instead of the whole ones: all
-        that is made of them says so.
-
-    Raises
-    ------
-    InvalidInputError
-        If it is not such a table, or has no figure (of that kind).
+    With `quick`, take the rows of quick runs instead of those of full ones; all that is made of
+    them says so. Experiments that the settings do not have are ignored. Raises an
+    `InvalidInputError` if it is not such a table or has no value.
     """
     if isinstance(rows, Results):
         return rows
@@ -195,60 +142,39 @@ def gather(
     absent = [column for column in [*_KEY, "value"] if column not in rows.columns]
     if absent:
         raise InvalidInputError(
-            f"rows must be a results table, but has no column {', '.join(absent)}: read it with "
-            "read_rows"
+            f"rows must be a results table from read_rows, but has no column {', '.join(absent)}"
         )
     if rows.empty:
-        raise InvalidInputError(
-            "rows must have at least one row, but is empty: run something first"
-        )
+        raise InvalidInputError("rows must have at least one row, but is empty: run something")
+    settings = load_settings() if settings is None else settings
     # Windows of real cases have no training size; another page is about them.
-    table = rows[rows["n_train"].notna()].reindex(columns=[*_KEY, "value", *_OTHERS])
-    chosen = of_kind(table, quick)
-    left_out, table = len(table) - len(chosen), chosen
-    current = _latest(table)
+    known = rows["n_train"].notna() & rows["experiment"].isin(list(settings.experiments))
+    table = rows[known].reindex(columns=list(COLUMNS))
+    chosen = table[table["quick"].eq(True) == quick]
+    if chosen.empty and not table.empty:
+        have, want = ("full", "quick") if quick else ("quick", "full")
+        raise InvalidInputError(f"rows must have some of a {want} run, but all are of {have} ones")
+    current = _latest(chosen)
     value = pd.to_numeric(current["value"], errors="coerce").astype(float)
     usable = np.isfinite(value) & (current["metric"] != ERROR)
     if not usable.any():
         reasons = "; ".join(dict.fromkeys(current["note"].dropna().astype(str)))
-        raise InvalidInputError(
-            "rows must have at least one figure, but every fit failed: "
-            + (reasons or "no reason given")
-        )
+        reason = f"every fit failed: {reasons}" if reasons else "there is none"
+        raise InvalidInputError(f"rows must have at least one value, but {reason}")
     return Results(
         rows=current[usable].assign(value=value[usable]).reset_index(drop=True),
-        settings=load_settings() if settings is None else settings,
+        settings=settings,
         failures=current[~usable].reset_index(drop=True),
-        superseded=len(table) - len(current),
+        superseded=len(chosen) - len(current),
         quick=quick,
-        left_out=left_out,
-    )
-
-
-def of_kind(rows: pd.DataFrame, quick: bool = False) -> pd.DataFrame:
-    """The rows of whole runs, or those of quick ones; never both.
-
-    Raises
-    ------
-    InvalidInputError
-        If all rows are of the other kind.
-    """
-    marked = rows["quick"].eq(True) if "quick" in rows.columns else pd.Series(False, rows.index)
-    chosen = rows[marked == quick]
-    if rows.empty or not chosen.empty:
-        return chosen
-    if quick:
-        raise InvalidInputError("rows must have some of a quick run, but all are whole results")
-    raise InvalidInputError(
-        "rows must have some of a whole run, but all are of a quick one, whose figures mean "
-        "nothing: run the same without --quick, or ask for quick rows"
+        left_out=len(table) - len(chosen),
     )
 
 
 def _latest(table: pd.DataFrame) -> pd.DataFrame:
     """Of a method that was run with several settings, the rows of the one that finished last.
 
-    Means over seeds must not mix settings, and what was run last is what the user has now.
+    Means over seeds must not mix settings.
     """
     ordered = table.assign(
         config_hash=table["config_hash"].astype(object).fillna("").astype(str),
@@ -257,3 +183,68 @@ def _latest(table: pd.DataFrame) -> pd.DataFrame:
     last = ordered.groupby(["experiment", "method"])["config_hash"].transform("last")
     current = ordered[ordered["config_hash"] == last]
     return current.drop_duplicates(_KEY, keep="last").sort_index()
+
+
+@dataclass(frozen=True)
+class MissingFits:
+    """Fits of one experiment that are not in the table.
+
+    `experiment` is its title, `planned` and `found` count fits, `lines` name the missing ones.
+    """
+
+    experiment: str
+    planned: int
+    found: int
+    lines: tuple[str, ...]
+
+
+def missing_fits(results: Results) -> tuple[MissingFits, ...]:
+    """Experiments that are not complete, in the settings' order."""
+    columns = (results.rows[column].tolist() for column in _KEY[:-2])
+    there = set(zip(*columns, strict=True))
+    found = []
+    for name, table in results.settings.experiments.items():
+        seeds = results.planned_seeds(name)
+        sizes = [(n, m) for n in table.n_train for m in dict(table.scenarios)]
+        lines: list[str] = []
+        missing = 0
+        for method in table.methods:
+            absent = {
+                size: lacking
+                for size in sizes
+                if (lacking := [s for s in seeds if (name, method, s, *size) not in there])
+            }
+            missing += sum(map(len, absent.values()))
+            lines += _lines(results.method_title(method), len(seeds), len(sizes), absent)
+        planned = len(table.methods) * len(sizes) * len(seeds)
+        if missing:
+            shown = ("nothing yet",) if missing == planned else tuple(lines)
+            found.append(MissingFits(table.title, planned, planned - missing, shown))
+    return tuple(found)
+
+
+def failed_fits(results: Results) -> tuple[str, ...]:
+    """What failed or gave no finite value, and why."""
+    found: dict[str, None] = {}
+    for row in results.failures.to_dict("records"):
+        titles = results.experiment_title(row["experiment"]), results.method_title(row["method"])
+        why = f"{row['metric']} at M = {row['m']} is not a finite number"
+        if row["metric"] == ERROR:
+            why = str(row["note"] or "no reason given")
+        found[f"{', '.join(titles)}, seed {row['seed']}: {why[:_LONGEST_REASON]}"] = None
+    return tuple(found)
+
+
+def _lines(
+    title: str, n_seeds: int, n_sizes: int, absent: dict[tuple[int, int], list[int]]
+) -> list[str]:
+    """One line per method where all its sizes lack the same seeds, otherwise one per size."""
+    texts = {
+        size: "all seeds"
+        if len(seeds) == n_seeds
+        else f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+        for size, seeds in absent.items()
+    }
+    if len(absent) == n_sizes and len(set(texts.values())) == 1:
+        return [f"{title}: {next(iter(texts.values()))}"]
+    return [f"{title}, {n} rows, M_train {m}: {text}" for (n, m), text in texts.items()]

@@ -1,8 +1,6 @@
-"""Means over seeds, and what can be said about them: intervals, tests, paired differences, slopes.
+"""Means over seeds, with 95 % t-intervals, Welch's test, paired differences and slopes.
 
-All intervals are 95 % t-intervals; with five seeds they are wide, and that is the point of showing
-them. With fewer than three there is none: Student's quantile for two is 12.7, and such an interval
-says nothing but that there were two. May import: nothing of forewise.
+Fewer than three seeds have no interval: Student's quantile for two is 12.7.
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ BETTER, WORSE, SAME = "better", "worse", "same"
 class Summary:
     """The values of some seeds: mean, standard deviation (n − 1), 95 % t-interval of the mean.
 
-    What they are too few for is NaN: the interval of fewer than three, the standard deviation of
-    one.
+    The interval of fewer than three seeds is NaN, and so is the standard deviation of one.
     """
 
     n: int
@@ -65,11 +62,9 @@ class PaperValue:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our mean minus the paper's, with Welch's interval and two-sided p-value."""
+    """Our mean minus the paper's, and the two-sided p-value of Welch's test."""
 
     difference: float
-    lower: float
-    upper: float
     p_value: float
 
     @property
@@ -110,9 +105,7 @@ def compare(ours: Summary, paper: PaperValue, paper_runs: int = PAPER_RUNS) -> C
     freedom = variance**2 / (ours_error**2 / (ours.n - 1) + paper_error**2 / (paper_runs - 1))
     error = math.sqrt(variance)
     difference = ours.mean - paper.mean
-    p_value = 2 * float(stdtr(freedom, -abs(difference) / error))
-    half_width = _quantile(freedom) * error
-    return Comparison(difference, difference - half_width, difference + half_width, p_value)
+    return Comparison(difference, 2 * float(stdtr(freedom, -abs(difference) / error)))
 
 
 def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> Summary | None:
@@ -129,10 +122,8 @@ def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -
 def slope_per_doubling(by_size: Mapping[int, Mapping[int, float]]) -> Summary | None:
     """How much a value changes when the size doubles: one least-squares slope per seed.
 
-    Parameters
-    ----------
-    by_size : mapping from size to mapping from seed to value
-        Only seeds that every size has are used; at least two sizes are needed.
+    `by_size` is a mapping from size to a mapping from seed to value; only seeds that every size has
+    are used, and at least two sizes are needed.
     """
     if len(by_size) < 2:
         return None

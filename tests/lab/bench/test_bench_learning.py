@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from forewise_lab.bench import run_deciding_bench, run_training_bench
-from forewise_lab.bench.training import StepTimes, bars
+from forewise_lab.bench.learning import StepTimes
 
 
 def test_training_bench_writes_what_it_saw(tmp_path):
@@ -20,7 +20,7 @@ def test_training_bench_writes_what_it_saw(tmp_path):
 
 
 def test_bars_are_ratios():
-    measured = {name: value for name, _, value in bars(StepTimes(10.0, 11.0, 22.0))}
+    measured = {name: value for name, _, value in StepTimes(10.0, 11.0, 22.0).bars()}
     assert measured == {
         "combined step / decoupled step": 2.0,
         "decoupled step / the same in plain torch": 1.1,

@@ -7,21 +7,11 @@ import numpy as np
 import pytest
 
 from forewise_lab.bench.accuracy import relative_errors, violation
-from forewise_lab.bench.bars import FOREWISE, LARGEST_EXPONENT, judge
-from forewise_lab.bench.growth import between, fitted_exponent
 from forewise_lab.bench.instances import nvqp, recourse
-from forewise_lab.bench.measure import measure
 from forewise_lab.bench.peers import Answer, ClarabelLoop, Gradient, PeerFailedError, Prepared
-from forewise_lab.bench.results import (
-    ABOVE_BASELINE,
-    BOTH,
-    BUILD,
-    FORWARD,
-    PEAK,
-    SKIPPED,
-    Measurement,
-    Results,
-)
+from forewise_lab.bench.results import Measurement, Measurements, Quantity, between, fitted_exponent
+from forewise_lab.bench.solver import measure
+from forewise_lab.bench.solver_report import FOREWISE, LARGEST_EXPONENT, bars_of
 
 
 @dataclass(frozen=True)
@@ -77,20 +67,22 @@ def test_peers_take_turns_after_a_warm_up(instance, best):
     rows = measure(instance, peers, repeats=2, announce=silent)
     assert diary == ["a", "a'", "b", "b'"] * 3
     found = {(row.peer, row.quantity): row for row in rows}
-    assert set(found) == {(peer, q) for peer in "ab" for q in (BUILD, FORWARD, BOTH)}
-    assert found["a", FORWARD].median == 1.0
-    assert found["a", FORWARD].repeats == 2
+    assert set(found) == {
+        (peer, q) for peer in "ab" for q in (Quantity.BUILD, Quantity.FORWARD, Quantity.BOTH)
+    }
+    assert found["a", Quantity.FORWARD].median == 1.0
+    assert found["a", Quantity.FORWARD].repeats == 2
 
 
 def test_long_solves_are_not_repeated_and_short_ones_more_often(instance, best):
     slow, fast = FakePeer("slow", best, seconds=40.0), FakePeer("fast", best, seconds=0.004)
     rows = measure(instance, [slow, fast], repeats=2, announce=silent)
     assert len(slow.diary) == 2
-    assert len(fast.diary) == 2 * (1 + 2 * 5)
+    assert len(fast.diary) == 2 * (2 + 2 * 5)  # a short call is warmed up twice
     found = {(row.peer, row.quantity): row for row in rows}
-    assert found["slow", FORWARD].median == 40.0
-    assert "one run" in found["slow", FORWARD].note
-    assert found["fast", FORWARD].median == pytest.approx(0.004)
+    assert found["slow", Quantity.FORWARD].median == 40.0
+    assert "one run" in found["slow", Quantity.FORWARD].note
+    assert found["fast", Quantity.FORWARD].median == pytest.approx(0.004)
 
 
 def test_who_cannot_solve_it_is_noted_and_the_others_are_measured(instance, best):
@@ -100,15 +92,15 @@ def test_who_cannot_solve_it_is_noted_and_the_others_are_measured(instance, best
         FakePeer("able", best),
     ]
     rows = measure(instance, peers, repeats=1, announce=silent)
-    notes = {row.peer: row.note for row in rows if row.quantity == SKIPPED}
+    notes = {row.peer: row.note for row in rows if row.quantity == Quantity.SKIPPED}
     assert notes == {"refusing": "linear only", "failing": "failed: too hard"}
-    assert "able" in {row.peer for row in rows if row.quantity == FORWARD}
+    assert "able" in {row.peer for row in rows if row.quantity == Quantity.FORWARD}
 
 
 def test_poor_answers_are_marked(instance, best):
     poor = Answer(best.decision * 0.9, n_unsolved=1)
     rows = measure(instance, [FakePeer("good", best), FakePeer("poor", poor)], 1, silent)
-    found = {row.peer: row for row in rows if row.quantity == FORWARD}
+    found = {row.peer: row for row in rows if row.quantity == Quantity.FORWARD}
     assert found["good"].relative_error < 1e-6
     assert found["good"].note == ""
     assert found["poor"].relative_error > 1e-6
@@ -151,20 +143,23 @@ def test_exponent_needs_two_sizes():
 
 
 def row(family, size, peer, quantity, value, error=None):
-    unit = "MiB" if quantity in (PEAK, ABOVE_BASELINE) else "s"
+    unit = "MiB" if quantity in (Quantity.PEAK, Quantity.ABOVE_BASELINE) else "s"
     return Measurement(family, 32, size, peer, quantity, unit, value, value, 1, error)
 
 
 def test_bars_compare_with_what_was_measured():
     rows = [
-        row("nvqp", 64, FOREWISE, BOTH, 0.01, error=1e-9),
-        row("nvqp", 64, "Clarabel loop", FORWARD, 0.25),
-        row("nvqp", 64, "Moreau", BOTH, 0.15),
-        row("nvqp", 4096, FOREWISE, PEAK, 1500.0),
-        *(row("nvqp", size, FOREWISE, BOTH, size**1.2) for size in (256, 1024, 4096)),
-        *(row("nvqp", size, FOREWISE, ABOVE_BASELINE, float(size)) for size in (256, 4096)),
+        row("nvqp", 64, FOREWISE, Quantity.BOTH, 0.01, error=1e-9),
+        row("nvqp", 64, "Clarabel loop", Quantity.FORWARD, 0.25),
+        row("nvqp", 64, "Moreau", Quantity.BOTH, 0.15),
+        row("nvqp", 4096, FOREWISE, Quantity.PEAK, 1500.0),
+        *(row("nvqp", size, FOREWISE, Quantity.BOTH, size**1.2) for size in (256, 1024, 4096)),
+        *(
+            row("nvqp", size, FOREWISE, Quantity.ABOVE_BASELINE, float(size))
+            for size in (256, 4096)
+        ),
     ]
-    bars = {bar.what: bar for bar in judge(Results(rows))}
+    bars = {bar.what: bar for bar in bars_of(Measurements(rows))}
     assert bars["nvqp, M = 64: faster than Clarabel loop, forward"].met is True
     assert bars["nvqp, M = 64: faster than Clarabel loop, forward"].measured == "25.0×"
     assert bars["nvqp, M = 64: faster than Moreau, forward + backward"].met is False
@@ -176,12 +171,16 @@ def test_bars_compare_with_what_was_measured():
 
 
 def test_bars_without_any_measurement_are_open():
-    assert {bar.met for bar in judge(Results())} == {None}
+    assert {bar.met for bar in bars_of(Measurements())} == {None}
     assert LARGEST_EXPONENT == 1.05
 
 
 def test_series_is_in_the_order_of_sizes():
-    results = Results([row("nvqp", size, "a", FORWARD, float(size)) for size in (64, 8, 16)])
-    results.extend([Measurement("nvqp", 32, 32, "a", SKIPPED, note="why")])
-    assert list(results.series("nvqp", "a", FORWARD)) == [8, 16, 64]
-    np.testing.assert_array_equal(list(results.series("nvqp", "a", FORWARD).values()), [8, 16, 64])
+    results = Measurements(
+        [row("nvqp", size, "a", Quantity.FORWARD, float(size)) for size in (64, 8, 16)]
+    )
+    results.rows.extend([Measurement("nvqp", 32, 32, "a", Quantity.SKIPPED, note="why")])
+    assert list(results.series("nvqp", "a", Quantity.FORWARD)) == [8, 16, 64]
+    np.testing.assert_array_equal(
+        list(results.series("nvqp", "a", Quantity.FORWARD).values()), [8, 16, 64]
+    )

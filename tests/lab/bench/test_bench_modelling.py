@@ -8,8 +8,9 @@ from rich.console import Console
 
 from forewise.scenarios import Scenarios
 from forewise.solvers import solve
-from forewise_lab.bench import instances, run_cvxpy_bench, written
-from forewise_lab.bench.modelling_results import (
+from forewise_lab.bench import cvxpy_problems as written
+from forewise_lab.bench import instances, run_cvxpy_bench
+from forewise_lab.bench.cvxpy_bench import (
     AT_ONCE,
     FOREWISE,
     LOOP,
@@ -22,10 +23,10 @@ from forewise_lab.bench.peers import CvxpyLayersPeer, PeerFailedError
 from forewise_lab.bench.peers.cvxpylayers_layer import (
     SOLVE_AND_DIFFERENTIATE,
     call_layer,
-    gradient_of,
     make_layer,
+    quiet_conversions,
 )
-from forewise_lab.bench.turns import in_turns
+from forewise_lab.bench.timing import take_turns
 
 
 def needs_layers():
@@ -85,7 +86,8 @@ def test_the_lifted_problem_is_the_same_problem(write):
             (decision,) = call_layer(layer, lifted.values(leaf), arguments)
         else:
             decision = solve(instance.problem, Scenarios(leaf)).decision
-        (gradient,) = gradient_of((decision * instance.direction()).sum(), [leaf])
+        with quiet_conversions():
+            (gradient,) = torch.autograd.grad((decision * instance.direction()).sum(), leaf)
         passes.append((decision, gradient))
     for theirs, ours in zip(*passes, strict=True):
         assert torch.allclose(theirs, ours, rtol=1e-3, atol=1e-3)
@@ -126,7 +128,9 @@ def test_turns_go_round_after_a_warm_up():
 
     calls = {"a": lambda: called.append("a"), "b": lambda: called.append("b"), "c": fail}
     told = []
-    timed = in_turns(calls, 2, told.append)
+    failures = {}
+    timed = take_turns(calls, 2, told.append, failures)
+    assert list(failures) == ["c"]
     assert list(timed) == ["a", "b"]
     assert called[:4] == ["a", "a", "b", "b"]
     assert [line for line in told if "turn" in line] == [

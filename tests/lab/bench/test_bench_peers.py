@@ -20,16 +20,16 @@ from forewise_lab.bench.peers import (
     PeerFailedError,
     QpthDense,
     default_peers,
-    qpth_environment,
+    qpth_dense,
 )
-from forewise_lab.bench.peers.highs_loop import with_column_bounds
 from forewise_lab.bench.peers.moreau_batch import without_sign_rows
+from forewise_lab.bench.peers.solvers import with_column_bounds
 
 
 @pytest.fixture(autouse=True)
 def no_environment_is_made(monkeypatch):
     """A test must not download packages because qpth is not installed."""
-    monkeypatch.setattr(qpth_environment, "make", lambda: "not made in tests")
+    monkeypatch.setattr(qpth_dense, "make_environment", lambda: "not made in tests")
 
 
 def prepared(peer, instance):
@@ -89,7 +89,7 @@ def test_qpth_gives_the_same_in_a_process_of_its_own():
         "b": np.empty((2, 0)),
         "direction": np.ones((2, 2)),
     }
-    found = qpth_environment.solve(problem, Path(sys.executable))
+    found = qpth_dense.solve_elsewhere(problem, Path(sys.executable))
     # Contexts: the row binds and x = (0, 1); it does not and x = −p.
     np.testing.assert_allclose(found["x"], [[0.0, 1.0], [-1.0, -1.0]], atol=1e-6)
     np.testing.assert_allclose(found["h"], [[1.0], [0.0]], atol=1e-6)
@@ -99,7 +99,7 @@ def test_qpth_gives_the_same_in_a_process_of_its_own():
 
 def test_qpth_that_fails_elsewhere_is_a_failed_peer(tmp_path):
     with pytest.raises(PeerFailedError, match="qpth failed"):
-        qpth_environment.solve({"Q": np.eye(2)}, tmp_path / "no-such-python")
+        qpth_dense.solve_elsewhere({"Q": np.eye(2)}, tmp_path / "no-such-python")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_missing_package_gives_a_line_that_says_how_to_install_it(peer, package,
 def test_missing_qpth_is_given_an_environment_or_a_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "qpth.qp", None)
     assert "pip install --no-deps qpth" in QpthDense().missing()
-    monkeypatch.setattr(qpth_environment, "make", lambda: None)
+    monkeypatch.setattr(qpth_dense, "make_environment", lambda: None)
     assert QpthDense().missing() is None
 
 
@@ -127,11 +127,11 @@ def test_environment_is_made_once(monkeypatch, tmp_path):
 
     def run(command, **_):
         commands.append(command)
-        qpth_environment.folder().mkdir(parents=True, exist_ok=True)
+        qpth_dense.folder().mkdir(parents=True, exist_ok=True)
 
     monkeypatch.setattr(subprocess, "run", run)
-    assert qpth_environment.make() is None
-    assert qpth_environment.make() is None
+    assert qpth_dense.make_environment() is None
+    assert qpth_dense.make_environment() is None
     assert [command[1:3] for command in commands] == [["-m", "venv"], ["-m", "pip"]]
     assert any(part.startswith("torch==") for part in commands[1])
 
@@ -144,7 +144,7 @@ def test_environment_that_cannot_be_made_says_why(monkeypatch, tmp_path):
         raise subprocess.CalledProcessError(1, command, stderr="warning\nno network\n")
 
     monkeypatch.setattr(subprocess, "run", run)
-    assert qpth_environment.make() == "no network"
+    assert qpth_dense.make_environment() == "no network"
 
 
 def test_peers_say_what_they_cannot_solve():

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import json
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -10,17 +12,16 @@ import pytest
 import torch
 from rich.console import Console
 
-from forewise_lab.bench import growth, run_solver_bench
-from forewise_lab.bench.files import whole_file, write_text
-from forewise_lab.bench.peers import ClarabelLoop, HighsLoop
-from forewise_lab.bench.results import ABOVE_BASELINE, FORWARD, PEAK, SKIPPED
-from forewise_lab.bench.threads import one_core
+from forewise_lab.bench import run_solver_bench
+from forewise_lab.bench.peers import ClarabelLoop, HighsLoop, Peer
+from forewise_lab.bench.results import Quantity
+from forewise_lab.machine import one_core, whole_file, write_whole
 
 FILES = {"solver.csv", "solver.md", "solver.png", "solver.svg", "machine.txt"}
 
 
 @dataclass(frozen=True)
-class MissingPeer:
+class MissingPeer(Peer):
     """A peer that is not installed."""
 
     name: str = "absent"
@@ -76,13 +77,13 @@ def test_missing_peer_costs_a_line(finished):
 
 def test_table_has_times_errors_and_reasons(finished):
     rows = rows_of(finished[0])
-    forward = [row for row in rows if row["quantity"] == FORWARD]
+    forward = [row for row in rows if row["quantity"] == Quantity.FORWARD]
     assert {row["instance"] for row in forward} == {"nvqp", "pop", "recourse"}
     assert all(float(row["median"]) > 0 for row in forward)
     errors = [float(row["relative_error"]) for row in forward if row["instance"] == "pop"]
     assert len(errors) == 2
     assert max(errors) < 1e-6
-    skips = [row for row in rows if row["quantity"] == SKIPPED]
+    skips = [row for row in rows if row["quantity"] == Quantity.SKIPPED]
     assert {row["peer"] for row in skips} == {"HiGHS loop"}
 
 
@@ -106,7 +107,7 @@ def test_interrupted_run_keeps_what_was_measured(tmp_path):
 
 def test_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "table.csv"
-    write_text(path, "old")
+    write_whole(path, "old")
 
     def fail_midway():
         with whole_file(path) as temporary:
@@ -117,7 +118,7 @@ def test_file_is_replaced_whole_or_not_at_all(tmp_path):
         fail_midway()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    write_text(path, "new")
+    write_whole(path, "new")
     assert path.read_text() == "new"
 
 
@@ -133,7 +134,8 @@ def test_one_core_is_given_back():
 
 def test_memory_of_a_larger_instance_is_seen():
     # In a process of its own: what this one has used before would hide it.
-    found = {m.quantity: m.median for m in growth.peak_memory("pop", 8, 2048, "forewise")}
+    command = [sys.executable, "-m", "forewise_lab.bench.solver", "pop", "8", "2048"]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     # The scenarios alone are 8 × 2048 × 15 numbers of 8 bytes.
-    assert found[ABOVE_BASELINE] > 8 * 2048 * 15 * 8 / 1024**2
-    assert found[PEAK] > found[ABOVE_BASELINE]
+    assert found[Quantity.ABOVE_BASELINE] > 8 * 2048 * 15 * 8 / 1024**2
+    assert found[Quantity.PEAK] > found[Quantity.ABOVE_BASELINE]

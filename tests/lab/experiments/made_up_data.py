@@ -6,8 +6,8 @@ from datetime import date
 
 import numpy as np
 
-from forewise_lab.experiments import CaseTable
 from forewise_lab.experiments.cases import CaseRows
+from forewise_lab.experiments.configuration import CaseTable
 
 TEXT = """
 [methods.saa]

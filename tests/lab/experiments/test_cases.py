@@ -14,24 +14,18 @@ from forewise.datasets import Dataset
 from forewise.exceptions import InvalidInputError, MissingDataError
 from forewise.solvers import AutoSolver
 from forewise_lab.datasets import bakery_newsvendor, oven_problem
-from forewise_lab.experiments import (
+from forewise_lab.experiments import load_settings, read_rows, rolling, run, runner
+from forewise_lab.experiments.cases import decide_rows, fit_trial, trials_of
+from forewise_lab.experiments.rolling import (
     CaseGrid,
-    compute,
-    load_settings,
-    read_costs,
-    read_rows,
-    rolling_fits,
-    run,
-    runner,
-)
-from forewise_lab.experiments.baselines import ForesightRule
-from forewise_lab.experiments.rolling_fits import (
-    judged_windows,
+    evaluation_windows,
     pack_costs,
-    places_of,
+    read_costs,
+    train_and_decide,
     tuning_window,
 )
-from forewise_lab.experiments.trials import decide_rows, fit_trial, trials_of
+from forewise_lab.experiments.rules import ForesightRule
+from forewise_lab.experiments.work import compute
 from tests.lab.experiments.made_up_data import TEXT, case_of, load_made_up, shops
 from tests.lab.experiments.tiny import comparable, write
 
@@ -43,7 +37,7 @@ def settings(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _made_up(monkeypatch):
-    monkeypatch.setattr(rolling_fits, "load_case", load_made_up)
+    monkeypatch.setattr(rolling, "load_case", load_made_up)
 
 
 def go(settings, folder, methods=None):
@@ -52,11 +46,11 @@ def go(settings, folder, methods=None):
 
 def windows_of(settings, method):
     grid = CaseGrid(settings, ["shops"], [method], [0])
-    return grid.windows(None) or grid.trials()
+    return grid.windows(()) or grid.trials()
 
 
 def test_windows_follow_each_other_and_the_tuning_days_come_before(settings):
-    first, second = judged_windows(case_of(settings))
+    first, second = evaluation_windows(case_of(settings))
     assert (first.start, first.end) == (date(2020, 8, 1), date(2020, 9, 1))
     assert (second.start, second.end) == (date(2020, 9, 1), date(2020, 9, 16))
     tuning = tuning_window(case_of(settings))
@@ -66,7 +60,7 @@ def test_windows_follow_each_other_and_the_tuning_days_come_before(settings):
 def test_nothing_of_a_window_or_later_is_learned_from(settings):
     rows = shops()
     for fit in CaseGrid(settings, ["shops"], None, [0]).trials():
-        learned, decided = places_of(fit, rows)
+        learned, decided = train_and_decide(fit, rows)
         assert rows.days[learned].max() < np.datetime64(fit.window.start)
         assert rows.days[decided].min() == np.datetime64(fit.window.start)
         assert rows.days[decided].max() < np.datetime64("2020-08-01")
@@ -79,7 +73,7 @@ def test_nothing_of_a_window_or_later_is_learned_from(settings):
 def test_the_future_does_not_change_decisions(settings):
     fit = windows_of(settings, "bnn")[0]
     rows = shops()
-    learned, decided = places_of(fit, rows)
+    learned, decided = train_and_decide(fit, rows)
     changed = dataclasses.replace(rows, y=rows.y.copy())
     changed.y[decided[0] :] += 1000.0
     problems = {"0.9": bakery_newsvendor(0.9)}
@@ -184,7 +178,7 @@ def test_a_young_series_borrows_from_the_others(settings):
 def test_plain_saa_is_the_quantile_of_the_series(settings):
     rows = shops()
     fit = windows_of(settings, "saa")[0]
-    learned, decided = places_of(fit, rows)
+    learned, decided = train_and_decide(fit, rows)
     rules = fit_trial(fit.trial, rows, learned, decided, {"a": bakery_newsvendor(0.9)}, fit.case, 0)
     case = fit.case.model_copy(update={"m": 10_000})
     found = decide_rows(rules["a"], fit.trial, rows, decided, case, 0)[:, 0]

@@ -8,15 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from forewise.predictors.networks.weights import Layout
 
 import forewise as fw
-from forewise.predictors.networks.network import Layout
-from forewise_lab.datasets import paper_split
-from forewise_lab.experiments import KEY, all_fits, compute, fitting
-from forewise_lab.experiments.judging import hold_court
+from forewise_lab.experiments import fits
+from forewise_lab.experiments.fits import all_fits, make_evaluation
 from forewise_lab.experiments.kinds import Solvers
 from forewise_lab.experiments.methods import Task, _predictor, _translated, fit_rule
-from forewise_lab.experiments.work import key_of
+from forewise_lab.experiments.work import KEY, compute, key_of
 from tests.lab.experiments.tiny import TEXT, tiny_settings
 
 
@@ -45,7 +44,7 @@ def test_rows_are_those_that_were_announced(settings):
 def test_figures_are_those_of_the_public_functions(settings):
     """A fit by hand, with forewise's own names only."""
     found = values(compute(fit_of(settings, "bnn")))
-    split = paper_split("nv1", 3, n_train=30)
+    split = fw.datasets.paper_split("nv1", 3, n_train=30)
     validation, test = split.validation[:20], split.test[:15]
     problem = fw.datasets.nv_problem()
     n_weights = Layout((1, 4, 4, 2)).n_weights
@@ -90,7 +89,7 @@ def spelled_out(tmp_path, told):
     """The predictor of a method that is told so in a settings file; M_train is 2, the seed 3."""
     settings = tiny_settings(tmp_path, TEXT.replace('kind = "neighbor", n_neighbors = 5', told))
     fit = fit_of(settings, "knn", "small")
-    split = hold_court(fit.setting).split
+    split = make_evaluation(fit.setting).split
     problem = fw.datasets.nv_problem()
     task = Task(problem, split.train, split.validation, split.test, 2, 3, Solvers())
     return _predictor(fit.method, task)
@@ -139,24 +138,24 @@ def test_what_fails_becomes_a_row_that_says_so(settings, method, reason):
 
 
 def test_an_infeasible_decision_is_never_scored(settings):
-    court = hold_court(fit_of(settings, "five").setting)
+    evaluation = make_evaluation(fit_of(settings, "five").setting)
     decision = np.full((15, 1), 5.0)
     decision[7] = -1e-3
     with pytest.raises(fw.exceptions.InfeasibleDecisionError, match=r"1 of 15 .* row 7 breaks"):
-        court.figures(decision, None, ["R"])
+        evaluation.metrics(decision, None, ["R"])
 
 
 def test_combined_learning_goes_through_the_training_solver(settings):
     """Decided alike, but trained through a large quadratic term, it is another network."""
     fit = fit_of(settings, "combined")
-    court = hold_court(fit.setting)
-    split = court.split
+    evaluation = make_evaluation(fit.setting)
+    split = evaluation.split
     # No divergence: its weight depends on the solver, too.
     predictor = {**fit.method.predictor, "kl_weight": 0.0}
     method = replace(fit.method, keep="last", predictor=predictor)
 
     def decided(solvers):
-        task = Task(court.problem, split.train, split.validation, split.test, 2, 3, solvers)
+        task = Task(evaluation.problem, split.train, split.validation, split.test, 2, 3, solvers)
         return fit_rule(method, task).decide(split.test.X, 8, 0)
 
     plain, ridged = decided(Solvers()), decided(Solvers(training=fw.solvers.RidgeSolver(100.0)))
@@ -166,11 +165,11 @@ def test_combined_learning_goes_through_the_training_solver(settings):
 def test_combined_learning_translates_k_with_its_own_unit(settings):
     """cost + K · KL / (n_weights · n_batches), divided by the unit, is forewise's loss."""
     fit = fit_of(settings, "combined")
-    court = hold_court(fit.setting)
-    split = court.split
-    task = Task(court.problem, split.train, split.validation, split.test, 2, 3, Solvers())
+    evaluation = make_evaluation(fit.setting)
+    split = evaluation.split
+    task = Task(evaluation.problem, split.train, split.validation, split.test, 2, 3, Solvers())
     weight = _translated(7.0, fit.method, task)
-    unit = fw.learners.objectives.context_free_regret(court.problem, split.train.y, None)
+    unit = fw.learners.objectives.cost_of_ignoring_context(evaluation.problem, split.train.y, None)
     n_weights = Layout((1, 4, 4, 2)).n_weights
     ours = unit * weight / (30 * 1)
     assert ours == pytest.approx(7.0 / (n_weights * 2))
@@ -181,7 +180,7 @@ def test_warnings_are_kept_as_notes(settings, monkeypatch):
         warnings.warn("look here", stacklevel=1)
         return original(*arguments)
 
-    original = fitting.fit_rule
-    monkeypatch.setattr(fitting, "fit_rule", warn)
+    original = fits.fit_rule
+    monkeypatch.setattr(fits, "fit_rule", warn)
     result = compute(fit_of(settings, "five"))
     assert {row["note"] for row in result.rows} == {"look here"}

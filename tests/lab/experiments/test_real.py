@@ -12,10 +12,9 @@ from forewise.datasets import bakery, locate
 from forewise.exceptions import InvalidInputError, MissingDataError
 from forewise_lab.datasets import bakery_newsvendor
 from forewise_lab.experiments import load_settings, read_rows, run
-from forewise_lab.experiments.cases import load_case
-from forewise_lab.experiments.resources import one_thread
-from forewise_lab.experiments.rolling_fits import tuning_window
-from forewise_lab.experiments.trials import decide_rows, fit_trial, trials_of
+from forewise_lab.experiments.cases import decide_rows, fit_trial, load_case, trials_of
+from forewise_lab.experiments.rolling import tuning_window
+from forewise_lab.machine import one_thread
 from forewise_lab.report import write_pay_page
 
 MINUTES = 5

@@ -1,4 +1,4 @@
-"""The results table under attack: damage, full disks, killed writers, crowds of writers."""
+"""The results table under attack: damage, full disks, killed writers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import resource
 import signal
 import time
 
-import pandas as pd
 import pytest
 
 from forewise.exceptions import StorageError
-from forewise_lab.experiments import COLUMNS, RowTable, read_rows, write_csv
+from forewise_lab.experiments import read_rows
+from forewise_lab.experiments.rows import COLUMNS, RowTable
 from forewise_lab.experiments.work import key_of
-
-WRITERS, ROWS = 4, 25
 
 
 def row(number: int, **changes: object) -> dict:
@@ -66,72 +64,53 @@ def test_rows_come_back_as_they_went(tmp_path):
 
 
 def test_no_row_twice(tmp_path):
-    table, other = RowTable(tmp_path), RowTable(tmp_path)
-    assert table.append([row(0), row(0, value=9.0)]) == 1
-    assert other.append([row(0, value=7.0), row(1)]) == 1
-    assert key_of(row(1)) not in table
-    table.refresh()
-    assert key_of(row(1)) in table
+    with RowTable(tmp_path) as table:
+        assert table.append([row(0), row(0, value=9.0)]) == 1
+        assert key_of(row(0)) in table
+    with RowTable(tmp_path) as table:
+        assert table.append([row(0, value=7.0), row(1)]) == 1
     assert read_rows(tmp_path)["value"].tolist() == [0.0, 1 / 3]
 
 
+def test_one_writer_at_a_time(tmp_path):
+    with RowTable(tmp_path), pytest.raises(StorageError, match="another run"):
+        RowTable(tmp_path)
+    RowTable(tmp_path).close()
+
+
 def test_a_table_cut_anywhere_keeps_all_whole_rows(tmp_path):
-    table = RowTable(tmp_path)
-    table.append([row(number) for number in range(3)])
+    with RowTable(tmp_path) as table:
+        table.append([row(number) for number in range(3)])
     content = (tmp_path / "rows.jsonl").read_bytes()
     ends = [i + 1 for i, byte in enumerate(content) if byte == 10]
     for cut in sorted({*range(0, len(content), 9), *ends, *(end - 1 for end in ends)}):
         folder = tmp_path / str(cut)
         folder.mkdir()
         (folder / "rows.jsonl").write_bytes(content[:cut])
-        whole = sum(end <= cut for end in ends)
-        again = RowTable(folder)
-        assert len(again) == whole
-        assert again.set_aside == (0 if cut == 0 or cut in ends else 1)
-        again.append([row(number) for number in range(3)])
+        with RowTable(folder) as again:
+            assert len(again) == sum(end <= cut for end in ends)
+            again.append([row(number) for number in range(3)])
         assert (folder / "rows.jsonl").read_bytes() == content
-        if again.set_aside:
-            lost = (folder / "damaged.jsonl").read_bytes()
-            assert lost == content[ends[whole - 1] if whole else 0 : cut] + b"\n"
 
 
-@pytest.mark.parametrize("damage", [b"\x00\xff\x00\n", b'{"value": 1}\n', b"[]\n", b"\n", b"{"])
-def test_damage_is_set_aside_wherever_it_is(tmp_path, damage):
-    RowTable(tmp_path).append([row(0), row(1)])
+@pytest.mark.parametrize("damage", [b"\x00\xff\x00\n", b'{"value": 1}\n', b"[]\n", b"\n"])
+def test_damaged_lines_are_left_out(tmp_path, damage):
+    with RowTable(tmp_path) as table:
+        table.append([row(0), row(1)])
     first, second = (tmp_path / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    whole = damage if damage.endswith(b"\n") else damage + b"\n"
-    for content in (first + whole + second, first + second + damage):
+    for content in (first + damage + second, first + second + damage):
         (tmp_path / "rows.jsonl").write_bytes(content)
         with pytest.warns(UserWarning, match=r"line \d of .*rows.jsonl is damaged"):
             assert seeds(tmp_path) == [0, 1]
-        table = RowTable(tmp_path)
-        assert table.set_aside == 1
-        assert seeds(tmp_path) == [0, 1]
-        assert whole in (tmp_path / "damaged.jsonl").read_bytes()
-
-
-def test_a_line_that_another_left_unfinished_is_set_aside_before_writing(tmp_path):
-    table = RowTable(tmp_path)
-    table.append([row(0)])
-    with open(tmp_path / "rows.jsonl", "ab") as file:
-        file.write(b'{"experiment": "e", "me')
-    table.append([row(1)])
-    assert seeds(tmp_path) == [0, 1]
-    assert table.set_aside == 1
-
-
-def test_a_repaired_table_is_read_anew(tmp_path):
-    first = RowTable(tmp_path)
-    first.append([row(number) for number in range(5)])
-    lines = (tmp_path / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "rows.jsonl").write_bytes(b"".join([lines[0], b"?\n", *lines[3:]]))
-    RowTable(tmp_path)
-    first.refresh()
-    assert [key_of(row(number)) in first for number in range(5)] == [True, False, False, True, True]
+        with pytest.warns(UserWarning, match="damaged"):
+            table = RowTable(tmp_path)
+        with table:
+            assert len(table) == 2
+            assert table.append([row(1)]) == 0
 
 
 @pytest.mark.parametrize(
-    ("code", "advice"), [(errno.ENOSPC, "free some space"), (errno.EIO, "see to it")]
+    ("code", "advice"), [(errno.ENOSPC, "free some space"), (errno.EIO, "resolve it")]
 )
 def test_a_write_that_fails_leaves_no_trace(tmp_path, monkeypatch, code, advice):
     table = RowTable(tmp_path)
@@ -189,23 +168,6 @@ def test_nothing_there_is_told(tmp_path):
         read_rows(tmp_path)
 
 
-def test_many_writers_do_not_mix(tmp_path):
-    def write(writer: int) -> None:
-        table = RowTable(tmp_path)
-        for number in range(ROWS):
-            # Half of the rows are everybody's.
-            table.append([row(number), row(100 * writer + number + 1000, value="x" * 5000)])
-
-    children = [forked(lambda writer=writer: write(writer)) for writer in range(WRITERS)]
-    ended = [succeeded(child) for child in children]
-    assert all(ended)
-    found = seeds(tmp_path)
-    assert len(found) == len(set(found)) == ROWS + WRITERS * ROWS
-    lines = (tmp_path / "rows.jsonl").read_bytes().splitlines()
-    assert len(lines) == len(found)
-    assert all(json.loads(line) for line in lines)
-
-
 def test_killed_writers_lose_no_finished_row(tmp_path):
     """What was appended before the kill is there after it, each once."""
     expected = 0
@@ -225,7 +187,7 @@ def test_killed_writers_lose_no_finished_row(tmp_path):
         os.waitpid(child, 0)
         with os.fdopen(receive, "rb") as pipe:
             expected += len(pipe.read())
-    RowTable(tmp_path)
+    RowTable(tmp_path).close()
     found = seeds(tmp_path)
     assert len(found) == len(set(found))
     # A row may be on disk whose writer did not live to tell.
@@ -243,16 +205,10 @@ def test_failures_are_forgotten_once_a_fit_succeeds(tmp_path):
     assert list(zip(found["seed"], found["metric"], strict=True)) == [(1, "error"), (0, "R")]
 
 
-def test_csv(tmp_path):
-    RowTable(tmp_path).append([row(0), row(1)])
-    path = write_csv(tmp_path)
-    assert path == tmp_path / "rows.csv"
-    assert pd.read_csv(path)["value"].tolist() == [0.0, 1 / 3]
-
-
 def test_quick_rows_are_marked_and_have_a_folder_of_their_own(tmp_path):
-    RowTable(tmp_path / "quick", quick=True).append([row(0)])
-    RowTable(tmp_path / "whole").append([row(0)])
+    for folder, quick in (("whole", False), ("quick", True)):
+        with RowTable(tmp_path / folder, quick=quick) as table:
+            table.append([row(0)])
     assert read_rows(tmp_path / "quick")["quick"].tolist() == [True]
     assert read_rows(tmp_path / "whole")["quick"].tolist() == [False]
     for folder, quick in (("whole", True), ("quick", False)):
@@ -268,11 +224,3 @@ def test_rows_without_the_mark_are_whole(tmp_path):
     assert read_rows(tmp_path)["quick"].tolist() == [False]
     with pytest.raises(StorageError, match="quick"):
         RowTable(tmp_path, quick=True)
-
-
-def test_two_kinds_that_begin_in_one_empty_folder(tmp_path):
-    whole, quick = RowTable(tmp_path), RowTable(tmp_path, quick=True)
-    whole.append([row(0)])
-    with pytest.raises(StorageError, match="quick"):
-        quick.append([row(1)])
-    assert seeds(tmp_path) == [0]

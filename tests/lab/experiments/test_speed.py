@@ -7,7 +7,7 @@ import time
 import pandas as pd
 import pytest
 
-from forewise.distributed import Map, ProcessMap, RayMap, SerialMap
+from forewise_lab.distributed import Map, ProcessMap, RayMap, SerialMap
 from forewise_lab.experiments import run
 from tests.lab.experiments.tiny import TEXT, comparable, tiny_settings
 
@@ -20,10 +20,6 @@ class Started(Map):
     def __init__(self, inner: Map) -> None:
         self.inner = inner
         self.first = 0.0
-
-    @property
-    def jobs(self) -> int:
-        return self.inner.jobs
 
     def imap_unordered(self, function, tasks):
         for result in self.inner.imap_unordered(function, tasks):

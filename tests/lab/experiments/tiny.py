@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from forewise_lab.experiments import KEY, VARYING, Settings, load_settings, read_rows
+from forewise_lab.experiments import Settings, load_settings, read_rows
+from forewise_lab.experiments.rows import VARYING
+from forewise_lab.experiments.work import KEY
 
 TEXT = """
 [methods.saa]

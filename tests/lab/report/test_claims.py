@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forewise_lab.report import check_claims, failed_fits, gather, missing_fits
+from forewise_lab.report import gather
 from forewise_lab.report.claims import (
     ABSENT,
     HOLDS,
@@ -14,7 +14,9 @@ from forewise_lab.report.claims import (
     REFUTED,
     Claim,
     Evidence,
+    check_claims,
 )
+from forewise_lab.report.results import failed_fits, missing_fits
 from forewise_lab.report.statistics import Summary, summarise
 
 

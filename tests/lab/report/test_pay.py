@@ -5,21 +5,24 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from forewise.evaluation import Difference
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise_lab.experiments import CaseGrid, load_settings, rolling_fits, run
-from forewise_lab.experiments.tails import judged_costs
+from forewise_lab.experiments import load_settings, rolling, run
+from forewise_lab.experiments.cases import cost_or_risk
+from forewise_lab.experiments.rolling import CaseGrid
 from forewise_lab.report import write_pay_page
 from forewise_lab.report.cases import gather_cases
-from forewise_lab.report.pay_tables import (
+from forewise_lab.report.pay import (
     cost_table,
     difference,
     in_words,
     level_table,
+    lower_bound,
+    moving_mean,
     ranked,
-    unavoidable,
 )
 from tests.lab.experiments.made_up_data import TEXT, load_made_up
 from tests.lab.experiments.tiny import TEXT as PAPER
@@ -46,7 +49,7 @@ def settings(tmp_path_factory):
 def folder(settings, tmp_path_factory):
     place = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rolling_fits, "load_case", load_made_up)
+        patch.setattr(rolling, "load_case", load_made_up)
         run("shops", settings=settings, output=place, progress=False)
     return place
 
@@ -67,11 +70,11 @@ def test_figures_are_those_of_the_costs(settings, folder):
     plain = result.method("real-saa")
     assert plain is not None
     costs = plain.costs[["0.25", "0.9"]].to_numpy().mean(axis=1)
-    assert plain.judged(None) == pytest.approx(costs)
+    assert plain.scored(None) == pytest.approx(costs)
     assert f"{costs.mean():.4g}" in cost_table(result)
     best = ranked(result)[0]
     gap = difference(result, best, plain)
-    assert gap.estimate == pytest.approx(best.judged(None).mean() / costs.mean() - 1)
+    assert gap.estimate == pytest.approx(best.scored(None).mean() / costs.mean() - 1)
 
 
 def test_plain_saa_is_compared_with_once(settings, folder):
@@ -87,17 +90,17 @@ def test_who_knows_the_future_is_told_apart_from_methods(settings, folder):
     assert result.foresight is not None
     assert "foresight" not in [method.name for method in ranked(result)]
     best, plain = (
-        ranked(result)[0].judged(None).mean(),
-        result.method("real-saa").judged(None).mean(),
+        ranked(result)[0].scored(None).mean(),
+        result.method("real-saa").scored(None).mean(),
     )
-    told = unavoidable(result)
-    assert "would still pay 0" in told  # a newsvendor's cost
-    assert f"{100 * (1 - best / plain):.0f} % of the way from Plain" in told
-    assert unavoidable(dataclasses.replace(result, foresight=None)) == ""
+    told = lower_bound(result)
+    assert "would still be 0" in told  # a newsvendor's cost
+    assert f"{100 * (1 - best / plain):.0f} % of the gap between Plain" in told
+    assert lower_bound(dataclasses.replace(result, foresight=None)) == ""
 
 
 def test_a_page_has_no_rows_of_a_quick_run(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(rolling_fits, "load_case", load_made_up)
+    monkeypatch.setattr(rolling, "load_case", load_made_up)
     monkeypatch.setattr(CaseGrid, "__init__", without_shrinking(CaseGrid.__init__))
     run("shops", ["real-saa"], settings=settings, output=tmp_path, quick=True, progress=False)
     with pytest.raises(InvalidInputError, match="quick"):
@@ -131,7 +134,7 @@ def test_a_page_needs_its_folder_and_its_remarks(settings, folder, tmp_path):
     [
         ((-0.0004, -0.007, 0.006), "the same [−0.7 %, +0.6 %]"),
         ((-0.091, -0.107, -0.075), "9.1 % less [−10.7 %, −7.5 %]"),
-        ((0.009, -0.0002, 0.02), "0.9 % more [0.0 %, +2.0 %], which weeks alone could explain"),
+        ((0.009, -0.0002, 0.02), "0.9 % more [0.0 %, +2.0 %], not significant"),
     ],
 )
 def test_differences_are_told_as_people_read_them(gap, told):
@@ -142,10 +145,10 @@ def test_the_tail_is_that_of_each_weekday():
     random = np.random.default_rng(0)
     days = np.tile(np.datetime64("2020-01-06") + 7 * np.arange(200), 2)  # Mondays of two shops
     series, cost = np.repeat([0, 1], 200), random.gamma(2.0, 1.0, 400)
-    found = judged_costs(cost, days, series, 0.9).mean()
+    found = cost_or_risk(cost, days, series, 0.9).mean()
     tails = [np.sort(cost[series == s])[-20:].mean() for s in (0, 1)]
     assert found == pytest.approx(np.mean(tails), rel=0.02)
-    assert judged_costs(cost, days, series, None) is cost
+    assert cost_or_risk(cost, days, series, None) is cost
 
 
 def test_what_is_missing_is_told(settings, folder, tmp_path):
@@ -166,3 +169,18 @@ def test_a_folder_of_the_paper_is_refused(settings, tmp_path):
     run("small", ["saa"], 1, settings=paper, output=tmp_path / "rows", progress=False)
     with pytest.raises(InvalidInputError, match="no rows of real cases"):
         write_pay_page(tmp_path / "rows", tmp_path / "page.md", settings)
+
+
+def test_themoving_mean_counts_decisions_and_not_weeks():
+    """One dear Sunday, then eight cheap weeks from Monday on: the Sunday is one day of 22."""
+    days = pd.date_range("2018-07-01", periods=1 + 8 * 7)
+    costs = pd.Series(np.r_[100.0, np.ones(8 * 7)], index=days)
+    found = moving_mean(costs)
+    assert found.index[0] == pd.Timestamp("2018-07-22")
+    assert found.iloc[0] == pytest.approx((100 + 21) / 22)
+    assert np.allclose(found.iloc[1:], 1)
+
+
+def test_a_short_or_broken_record_is_drawn_as_far_as_it_goes():
+    days = pd.DatetimeIndex(["2018-07-02", "2018-07-03", "2018-07-16"])
+    assert moving_mean(pd.Series([1.0, 2.0, 6.0], index=days)).tolist() == [3.0]

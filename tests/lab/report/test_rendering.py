@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from forewise_lab.report import as_latex, as_markdown, as_text, table1, table2
+from forewise_lab.report import as_latex, as_markdown, table1, table2
+from forewise_lab.report.rendering import as_text
 
 NASTY = r"50% & _more_ #1 {a} \b ~ ^ $x$ <b>|</b> [red]"
 

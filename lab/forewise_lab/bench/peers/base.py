@@ -1,16 +1,16 @@
-"""The contract of a peer: can it run, can it solve this, build it, solve it.
+"""The contract of a peer, a solver that is measured.
 
-May import: instances. To add a peer: a frozen dataclass with the members of `Peer` in a module
-of its own, and a line in `default_peers`.
+To add one: a frozen dataclass that is a `Peer`, and a line in `default_peers`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
+import torch
 
 from forewise.problems import ScenarioProgram
 from forewise_lab.bench.instances import Instance
@@ -22,12 +22,9 @@ Array = np.ndarray
 class Answer:
     """What one solve of a batch gave.
 
-    Attributes
-    ----------
-    decision : array (n_contexts, n_z)
-    recourse : array (n_contexts, n_scenarios, n_u), or None where a problem's cost needs none
-    n_unsolved : contexts that the peer itself does not call solved
-    seconds : the time that the peer measured, where it runs in a process of its own
+    `decision` is (n_contexts, n_z), `recourse` (n_contexts, n_scenarios, n_u), or None where a
+    problem's cost needs none. `n_unsolved` counts the contexts that the peer does not call solved;
+    `seconds` is the time that it measured, where it runs in a process of its own.
     """
 
     decision: Array
@@ -59,24 +56,31 @@ class PeerFailedError(RuntimeError):
     """A peer could not solve an instance; the run notes it and goes on."""
 
 
-class Peer(Protocol):
-    """A solver that is measured."""
+class Peer(ABC):
+    """A solver that is measured; `name` is what tables, files and plots call it."""
 
-    @property
-    def name(self) -> str:
-        """What tables, files and plots call it."""
+    name: str
 
     def missing(self) -> str | None:
         """None if it can run, else one line that says how to install it.
 
         Called once, before anything is measured; may set up what the peer needs.
         """
+        return None
 
     def supports(self, program: ScenarioProgram) -> str | None:
         """None if it can solve the program, else one line that says why not."""
+        return None
 
+    @abstractmethod
     def prepare(self, instance: Instance) -> Prepared:
         """Everything that is done once for an instance; its time is shown apart."""
+
+
+def gradient(loss: torch.Tensor, leaves: dict[str, torch.Tensor]) -> Gradient:
+    """Gradient of a loss; the graph up to the solve is kept for the next turn."""
+    found = torch.autograd.grad(loss, list(leaves.values()), retain_graph=True)
+    return Gradient({name: g.numpy() for name, g in zip(leaves, found, strict=True)})
 
 
 def split_solution(x: Array, program: ScenarioProgram, n_unsolved: int = 0) -> Answer:

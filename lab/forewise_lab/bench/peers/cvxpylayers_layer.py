@@ -17,8 +17,10 @@ from forewise_lab.bench.peers.base import (
     Answer,
     Array,
     Gradient,
+    Peer,
     PeerFailedError,
     Prepared,
+    gradient,
     import_problem,
 )
 
@@ -27,7 +29,7 @@ SOLVE_AND_DIFFERENTIATE = {**SOLVE, "n_jobs_backward": 1}
 
 
 @dataclass(frozen=True)
-class CvxpyLayersPeer:
+class CvxpyLayersPeer(Peer):
     """A layer whose parameters are the blocks that depend on the scenarios.
 
     Differentiating its cone programs takes long, so it is given small ones only.
@@ -37,7 +39,6 @@ class CvxpyLayersPeer:
     largest: int = 1000
 
     def missing(self) -> str | None:
-        """Whether cvxpylayers and diffcp can be imported."""
         try:
             import cvxpylayers.torch  # noqa: F401
             import diffcp  # noqa: F401
@@ -46,7 +47,6 @@ class CvxpyLayersPeer:
         return None
 
     def supports(self, program: ScenarioProgram) -> str | None:
-        """Up to `largest` variables, where contexts share all but the scenarios' data."""
         size = program.n_decisions + program.n_scenarios * program.n_recourse
         if size > self.largest:
             return f"not run beyond {self.largest} variables, here {size}"
@@ -57,7 +57,6 @@ class CvxpyLayersPeer:
         return None
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The layer, and its parameters' values as a function of the leaves."""
         leaves = instance.leaves()
         layer, values = _layer(instance.program_of(leaves))
         constants = [value.detach() for value in values]
@@ -69,8 +68,8 @@ class CvxpyLayersPeer:
 
         def forward_backward() -> Gradient:
             decision, _ = call_layer(layer, values, SOLVE_AND_DIFFERENTIATE)
-            found = gradient_of((decision * direction).sum(), list(leaves.values()))
-            return Gradient({name: g.numpy() for name, g in zip(leaves, found, strict=True)})
+            with quiet_conversions():
+                return gradient((decision * direction).sum(), leaves)
 
         return Prepared(forward, forward_backward)
 
@@ -112,20 +111,14 @@ def call_layer(
     import diffcp
 
     try:
-        with _quiet_conversions():
+        with quiet_conversions():
             return tuple(layer(*values, solver_args=arguments))
     except diffcp.SolverError as error:
         raise PeerFailedError(f"diffcp failed: {error}") from error
 
 
-def gradient_of(loss: torch.Tensor, leaves: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Gradient of a function of what `call_layer` gave."""
-    with _quiet_conversions():
-        return torch.autograd.grad(loss, leaves, retain_graph=True)
-
-
 @contextmanager
-def _quiet_conversions() -> Iterator[None]:
+def quiet_conversions() -> Iterator[None]:
     """cvxpylayers turns tensors into arrays in a way that NumPy 2 warns about."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "__array__ implementation", DeprecationWarning)

@@ -1,10 +1,18 @@
-"""qpth: the dense batched interior point of OptNet, with gradients."""
+"""qpth: the dense batched interior point of OptNet, with gradients.
+
+qpth asks for numpy < 2. Where it cannot be imported, it gets an environment of its own, made once
+under the user's cache folder with the torch version that runs here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
-from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,13 +20,23 @@ import torch
 from forewise.problems import ScenarioProgram
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.lifted import LiftedProgram, lift
-from forewise_lab.bench.peers import qpth_environment, qpth_runner
-from forewise_lab.bench.peers.base import Answer, Gradient, Prepared, split_solution
+from forewise_lab.bench.peers import qpth_runner
+from forewise_lab.bench.peers.base import (
+    Answer,
+    Gradient,
+    Peer,
+    PeerFailedError,
+    Prepared,
+    split_solution,
+)
 from forewise_lab.bench.peers.qpth_runner import Arrays
+
+QPTH = "qpth==0.0.18"
+READY = "ready"
 
 
 @dataclass(frozen=True)
-class QpthDense:
+class QpthDense(Peer):
     """qpth on the lifted program with all its zeros, so for few scenarios only.
 
     Runs here if it can be imported, else in an environment of its own. Either way its time is
@@ -29,19 +47,15 @@ class QpthDense:
     largest: int = 32
 
     def missing(self) -> str | None:
-        """Whether qpth can be imported, or be given an environment of its own."""
-        if _importable():
-            return None
-        problem = qpth_environment.make()
+        problem = None if _importable() else make_environment()
         if problem is None:
             return None
         return (
             f"qpth is not installed, and making an environment for it failed ({problem}); "
-            f"install it with: pip install --no-deps {qpth_environment.QPTH}"
+            f"install it with: pip install --no-deps {QPTH}"
         )
 
     def supports(self, program: ScenarioProgram) -> str | None:
-        """Strictly convex costs and at most `largest` scenarios."""
         if program.n_scenarios > self.largest:
             return f"dense: not run beyond M = {self.largest}"
         if not (_positive_definite(program.P) and _positive_definite(program.D)):
@@ -49,22 +63,20 @@ class QpthDense:
         return None
 
     def prepare(self, instance: Instance) -> Prepared:
-        """The dense matrices, as a function of the leaves."""
         leaves = instance.leaves()
         program = instance.program_of(leaves)
         tensors = _dense(lift(program))
         problem = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
         undirected = problem | {"direction": np.empty(0)}
         directed = problem | {"direction": instance.direction().numpy()}
-        run = _solve_function()
 
         def forward() -> Answer:
-            found = run(undirected)
+            found = solve(undirected)
             answer = split_solution(found["x"], program)
             return Answer(answer.decision, answer.recourse, seconds=float(found["seconds"]))
 
         def forward_backward() -> Gradient:
-            found = run(directed)
+            found = solve(directed)
             reached = [name for name in found if name in tensors and tensors[name].requires_grad]
             gradients = torch.autograd.grad(
                 [tensors[name] for name in reached],
@@ -86,10 +98,11 @@ def _importable() -> bool:
     return True
 
 
-def _solve_function() -> Callable[[Arrays], Arrays]:
+def solve(problem: Arrays) -> Arrays:
+    """`qpth_runner.solve`, here or in qpth's own environment."""
     if _importable():
-        return qpth_runner.solve
-    return partial(qpth_environment.solve, interpreter=qpth_environment.python())
+        return qpth_runner.solve(problem)
+    return solve_elsewhere(problem, python())
 
 
 def _positive_definite(matrices: torch.Tensor) -> bool:
@@ -106,3 +119,57 @@ def _dense(lifted: LiftedProgram) -> dict[str, torch.Tensor]:
         "A": rows[:, :equal],
         "b": lifted.b[:, :equal],
     }
+
+
+def folder() -> Path:
+    """Where the environment is kept."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "forewise" / "qpth"
+
+
+def python() -> Path:
+    """The environment's interpreter."""
+    scripts = folder() / ("Scripts" if sys.platform == "win32" else "bin")
+    return scripts / "python"
+
+
+def make_environment() -> str | None:
+    """Make the environment if it is not there; a line that says what went wrong, or None."""
+    done = folder() / READY
+    if done.exists():
+        return None
+    # "+cpu" and the like name a build, which not every index has; the version is what counts.
+    torch_version = version("torch").split("+")[0]
+    install = ["-m", "pip", "install", "--quiet", f"torch=={torch_version}", QPTH]
+    try:
+        _run([sys.executable, "-m", "venv", str(folder())])
+        _run([str(python()), *install])
+    except (OSError, subprocess.CalledProcessError) as error:
+        return _last_line(error)
+    done.touch()
+    return None
+
+
+def solve_elsewhere(problem: Arrays, interpreter: Path) -> Arrays:
+    """`qpth_runner.solve` in a process of another interpreter."""
+    with tempfile.TemporaryDirectory() as scratch:
+        given, answer = Path(scratch, "problem.npz"), Path(scratch, "answer.npz")
+        np.savez(given, allow_pickle=False, **problem)
+        try:
+            _run([str(interpreter), qpth_runner.__file__, str(given), str(answer)])
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise PeerFailedError(f"qpth failed: {_last_line(error)}") from error
+        with np.load(answer) as file:
+            return dict(file)
+
+
+def _run(command: list[str]) -> None:
+    # PYTHONPATH would lead the other interpreter to this one's packages.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+
+
+def _last_line(error: OSError | subprocess.CalledProcessError) -> str:
+    if isinstance(error, OSError):
+        return str(error)
+    return (error.stderr.strip().splitlines() or [str(error)])[-1]

@@ -1,7 +1,4 @@
-"""The measured problems as one writes them in CVXPY: once for forewise, lifted for cvxpylayers.
-
-May import: the public names, problems. CVXPY is an extra and imported where it is used.
-"""
+"""The measured problems as one writes them in CVXPY: once for forewise, lifted for cvxpylayers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What decides for the test rows: fitted policies, constants, the oracle, and who knows the future.
-
-May import: datasets, metrics, policy, problems, scenarios, solvers.
-"""
+"""What decides for the test rows: fitted policies, constants, the oracle, perfect foresight."""
 
 from __future__ import annotations
 
@@ -28,22 +25,20 @@ class Rule(ABC):
         """Decisions (n_contexts, n_decisions); called once for each M."""
 
     def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        """The scenarios that `decide` looked at; None where there are none."""
+        """The scenarios of `decide`; None where there are none."""
         return None
 
 
 @dataclass(frozen=True)
-class ScenarioRule(Rule):
+class PolicyRule(Rule):
     """A fitted policy."""
 
     policy: Policy
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """What the policy decides; a context without an optimal decision raises."""
         return np.asarray(self.policy.decide(X, m, random_state=seed))
 
     def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        """Those of the policy's predictor, if it has one."""
         if not isinstance(self.policy, ScenarioPolicy):
             return None
         return self.policy.predictor.sample(X, m, random_state=seed)
@@ -51,21 +46,20 @@ class ScenarioRule(Rule):
 
 @dataclass(frozen=True)
 class ConstantRule(Rule):
-    """The same decision whatever the context."""
+    """The same decision in every context."""
 
     decision: Any
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """The decision, once for every row."""
         return np.tile(np.asarray(self.decision, dtype=np.float64), (len(X), 1))
 
 
 @dataclass(frozen=True)
 class OracleRule(Rule):
-    """Decides with M draws from the true distribution: the best that M scenarios can do.
+    """Decides with M draws from the true distribution.
 
-    Its draws are not those of the oracle that decisions are compared with, so that its own
-    fair regret is the price of having M scenarios only.
+    Its draws are not those of the oracle that decisions are compared with, so that its own fair
+    regret is the price of having M scenarios only.
     """
 
     problem: Problem
@@ -73,26 +67,21 @@ class OracleRule(Rule):
     seed: int
     solver: Solver
 
-    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        """True ones."""
+    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios:
         return self.test.true_scenarios(m, np.random.default_rng([self.seed, m, 1]))
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """Optimal for M true scenarios."""
-        drawn = self.scenarios(X, m, seed)
-        assert drawn is not None
-        return oracle_decision(self.problem, drawn, self.solver).numpy()
+        return oracle_decision(self.problem, self.scenarios(X, m, seed), self.solver).numpy()
 
 
 @dataclass(frozen=True)
 class ForesightRule(Rule):
-    """Decides for the test rows knowing their outcomes: no forecast can do better."""
+    """Decides for the test rows with their outcomes known: a lower bound of the cost."""
 
     problem: Problem
     test: Dataset
     solver: Solver
 
     def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """Optimal for what came."""
-        came = Scenarios(self.test.y[:, None])
-        return oracle_decision(without_risk(self.problem), came, self.solver).numpy()
+        known = Scenarios(self.test.y[:, None])
+        return oracle_decision(without_risk(self.problem), known, self.solver).numpy()

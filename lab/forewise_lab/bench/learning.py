@@ -1,0 +1,167 @@
+"""What a step of training costs, and how fast very many contexts are decided."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+
+import forewise as fw
+from forewise.predictors.networks.training import optimiser_of, step
+from forewise_lab.bench.results import TextTable
+from forewise_lab.bench.timing import take_turns
+from forewise_lab.machine import description, one_core, peak_memory, restart_peak, write_whole
+from forewise_lab.report.rendering import markdown_table
+
+_BATCH, _SCENARIOS, _HIDDEN = 256, 16, (512, 128, 128)
+_NETWORK = "-".join(map(str, _HIDDEN))
+_DECIDING_SCENARIOS = 64
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Median milliseconds of a step."""
+
+    plain: float
+    decoupled: float
+    combined: float
+
+    def bars(self) -> list[tuple[str, float, float]]:
+        """Name, bound and measured value."""
+        return [
+            ("combined step / decoupled step", 2.0, self.combined / self.decoupled),
+            ("decoupled step / the same in plain torch", 1.1, self.decoupled / self.plain),
+        ]
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The times, and the bars."""
+        times = [(f"{name} step", "", f"{value:.1f} ms") for name, value in vars(self).items()]
+        return [*times, *((n, f"≤ {bound:g}", f"{value:.2f}") for n, bound, value in self.bars())]
+
+
+def run_training_bench(output: Path, repeats: int, console: Console) -> StepTimes:
+    """Time the three kinds of step in turns, on one core; print and write the result."""
+    output.mkdir(parents=True, exist_ok=True)
+    with one_core(), console.status("measuring") as status:
+        steps = {
+            "plain torch, decoupled": plain_step(),
+            "forewise, decoupled": forewise_step(combined=False),
+            "forewise, combined": forewise_step(combined=True),
+        }
+        timed = take_turns(steps, repeats, status.update)
+    found = StepTimes(*(1e3 * own.median for own in timed.values()))
+    title = f"one step: NVQP, batch {_BATCH}, {_SCENARIOS} scenarios, network {_HIDDEN}"
+    heads = ("what", "wanted", "measured")
+    console.print(TextTable(title, heads, found.rows()).as_rich())
+    text = (
+        f"One step of training: NVQP, batch {_BATCH}, {_SCENARIOS} scenarios, network {_NETWORK}, "
+        "one thread, medians of turns in one run.\n\n"
+    )
+    write_whole(output / "training.md", text + markdown_table(heads, found.rows()) + "\n")
+    write_whole(output / "training_machine.txt", description())
+    return found
+
+
+def forewise_step(*, combined: bool) -> Callable[[], object]:
+    """One step of forewise's own loop, on the paper's NVQP."""
+    data = fw.datasets.nvqp(_BATCH, random_state=0)
+    settings = fw.Training(batch_size=_BATCH)
+    predictor = fw.BayesianPredictor(
+        _HIDDEN, n_scenarios=_SCENARIOS, training=settings, random_state=0
+    )
+    rows, _ = predictor.prepare(data.X, data.y, data.X[:2], data.y[:2])
+    if combined:
+        learner = fw.CombinedLearner(fw.datasets.nvqp_problem(), predictor, _SCENARIOS)
+        job = predictor.job(learner.objective(predictor, rows, None), rows)
+    else:
+        job = predictor.job(predictor.likelihood(rows, None), rows)
+    optimiser = optimiser_of(job.network, settings)
+    generator = torch.Generator().manual_seed(0)
+    everything = torch.arange(_BATCH)
+    return lambda: step(job, settings, optimiser, everything, generator)
+
+
+def plain_step() -> Callable[[], object]:
+    """The same decoupled step as one would write it by hand: a bmm per layer, in plain torch."""
+    data = fw.datasets.nvqp(_BATCH, random_state=0)
+    x = torch.from_numpy((data.X - data.X.mean(0)) / data.X.std(0)).float()
+    y = torch.from_numpy((data.y - data.y.mean(0)) / data.y.std(0)).float()
+    n_outcomes = y.shape[1]
+    sizes = (x.shape[1], *_HIDDEN, 2 * n_outcomes)
+    generator = torch.Generator().manual_seed(0)
+    means, rhos = [], []
+    for inputs, outputs in itertools.pairwise(sizes):
+        start = (torch.rand(inputs + 1, outputs, generator=generator) - 0.5) / math.sqrt(inputs)
+        means.append(start.requires_grad_())
+        rhos.append(torch.full((inputs + 1, outputs), -4.5).requires_grad_())
+    optimiser = torch.optim.Adam([*means, *rhos], lr=1e-3)
+
+    def take() -> None:
+        optimiser.zero_grad()
+        hidden = x.expand(_SCENARIOS, -1, -1)
+        divergence = torch.zeros(())
+        for index, (mean, rho) in enumerate(zip(means, rhos, strict=True)):
+            std = torch.nn.functional.softplus(rho)
+            noise = torch.randn(_SCENARIOS, *mean.shape, generator=generator)
+            weight = mean + std * noise
+            if index:
+                hidden = hidden.relu()
+            hidden = torch.bmm(hidden, weight[:, :-1]) + weight[:, -1:]
+            divergence = divergence + (0.5 * (std**2 + mean**2) - std.log() - 0.5).sum()
+        centre, log_variance = hidden.split(n_outcomes, dim=-1)
+        loss = 0.5 * ((y - centre) ** 2 * torch.exp(-log_variance) + log_variance).mean()
+        (loss + 1e-6 * divergence).backward()
+        torch.nn.utils.clip_grad_norm_([*means, *rhos], 10.0)
+        optimiser.step()
+
+    return take
+
+
+def run_deciding_bench(output: Path, n_contexts: int, console: Console) -> None:
+    """Decide for very many contexts in a fresh process, on one core; print and write the result."""
+    output.mkdir(parents=True, exist_ok=True)
+    call = f"from forewise_lab.bench.learning import measure_deciding as m; m({n_contexts})"
+    with one_core():
+        # The child's progress bar goes to the terminal as it is; its result comes back.
+        command = [sys.executable, "-c", call]
+        ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found = json.loads(ended.stdout)
+    text = (
+        f"{n_contexts:,} contexts, NVQP, {_DECIDING_SCENARIOS} scenarios each, Bayesian network "
+        f"{_NETWORK}, one thread:\n"
+        f"{found['seconds']:,.0f} s, {n_contexts / found['seconds']:,.0f} decisions a second; "
+        f"peak memory {found['peak']:,.0f} MiB, of which {found['above']:,.0f} MiB came with the "
+        "number of contexts.\n"
+    )
+    console.print(text, highlight=False, markup=False)
+    write_whole(output / "deciding.md", text)
+    write_whole(output / "deciding_machine.txt", description())
+
+
+def measure_deciding(n_contexts: int) -> None:
+    """Print seconds and MiB of one call of `decide`; contexts and decisions are memory too."""
+    torch.set_num_threads(1)
+    data = fw.datasets.nvqp(2000, random_state=0)
+    training = fw.Training(epochs=1, batch_size=256)
+    predictor = fw.BayesianPredictor(_HIDDEN, training=training, random_state=0)
+    learner = fw.DecoupledLearner(fw.datasets.nvqp_problem(), predictor).fit(data.X, data.y)
+    many = np.resize(data.X, (n_contexts, data.X.shape[1]))
+    learner.decide(many[:4096], _DECIDING_SCENARIOS)
+    baseline = restart_peak()
+    start = time.perf_counter()
+    decisions = learner.decide(many, _DECIDING_SCENARIOS, progress=True)
+    seconds = time.perf_counter() - start
+    if not np.isfinite(decisions).all():
+        raise RuntimeError("a context has no decision")
+    peak = peak_memory()
+    print(json.dumps({"seconds": seconds, "peak": peak, "above": peak - baseline}))

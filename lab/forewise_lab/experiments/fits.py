@@ -1,0 +1,312 @@
+"""The paper's experiments: fits of a method on the data of one seed, evaluated for every M."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from forewise.evaluation.costs import informed_optimum
+
+from forewise.datasets import Split
+from forewise.evaluation import crps, expected_regret, interval_coverage, oracle_decision
+from forewise.exceptions import InvalidInputError
+from forewise.policy import Policy
+from forewise.problems import Problem
+from forewise.scenarios import Scenarios
+from forewise_lab.experiments.configuration import (
+    DatasetTable,
+    ExperimentTable,
+    OracleTable,
+    ProblemTable,
+    Settings,
+)
+from forewise_lab.experiments.kinds import (
+    DATASETS,
+    FORECAST_METRICS,
+    PROBLEM_NUMBERS,
+    PROBLEMS,
+    REAL,
+    SOLVERS,
+    WITHOUT_SCENARIOS,
+)
+from forewise_lab.experiments.methods import Method, Task, fit_rule, quick_method
+from forewise_lab.experiments.rules import PolicyRule, Rule
+from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
+from forewise_lab.machine import peak_memory, restart_peak
+
+# The quick version: everything so small that a whole table is a matter of minutes.
+_QUICK_ROWS, _QUICK_EPOCHS, _QUICK_DRAWS, _QUICK_M = 120, 2, 100, 32
+_QUICK_SIZES = (16, 16)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the fits of one seed share: data, problem, oracle."""
+
+    dataset: DatasetTable
+    problem: ProblemTable
+    oracle: OracleTable | None
+    seed: int
+    n_train: int
+    solver: str = "auto"
+    data_dir: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Data and problem of a setting, and the oracle's decisions on the test rows.
+
+    `true_scenarios`, `oracle` and `few_oracle` are None where the distribution is not known.
+    """
+
+    split: Split
+    problem: Problem
+    informed_cost: torch.Tensor  # (n_contexts,) of deciding with the outcome known
+    true_scenarios: Scenarios | None
+    oracle: torch.Tensor | None
+    few_oracle: torch.Tensor | None
+
+    def metrics(
+        self, decision: np.ndarray, scenarios: Scenarios | None, names: Iterable[str]
+    ) -> dict[str, float]:
+        """Metrics of decisions (n_contexts, n_decisions) on the test rows.
+
+        Raises an `InfeasibleDecisionError` rather than score what violates a constraint.
+        """
+        chosen = torch.from_numpy(decision)
+        outcome = torch.from_numpy(self.split.test.y)
+        cost = self.problem.cost(chosen, outcome)
+        return {name: self._metric(name, chosen, outcome, cost, scenarios) for name in names}
+
+    def _metric(
+        self,
+        name: str,
+        decision: torch.Tensor,
+        outcome: torch.Tensor,
+        cost: torch.Tensor,
+        scenarios: Scenarios | None,
+    ) -> float:
+        if name == "cost":
+            return cost.mean().item()
+        if name == "R":
+            return (cost - self.informed_cost).mean().item()
+        if name in ("FR", "FR32"):
+            oracle = self.oracle if name == "FR" else self.few_oracle
+            assert oracle is not None
+            return (cost - self.problem.cost(oracle, outcome)).mean().item()
+        if name == "EFR":
+            assert self.true_scenarios is not None
+            return expected_regret(self.problem, decision, self.true_scenarios, oracle=self.oracle)
+        assert scenarios is not None
+        if name == "CRPS":
+            return crps(scenarios, outcome).mean().item()
+        return interval_coverage(scenarios, outcome, 0.9).mean().item()
+
+
+def load_split(setting: Setting) -> Split:
+    """The data of a setting."""
+    table = setting.dataset
+    split = DATASETS[table.name](setting.seed, setting.n_train, table.n_assets, setting.data_dir)
+    if split.train.n_contexts != setting.n_train:
+        raise InvalidInputError(
+            f"n_train must be at most the {split.train.n_contexts} training rows of "
+            f"{table.name}, but is {setting.n_train}"
+        )
+    return Split(split.train, split.validation[: table.n_validation], split.test[: table.n_test])
+
+
+# The fits of one seed follow each other, and the oracle takes longer than many a fit.
+@lru_cache(maxsize=1)
+def make_evaluation(setting: Setting) -> Evaluation:
+    """Data, problem and oracle of a setting; the last one is cached."""
+    split = load_split(setting)
+    numbers = setting.problem.model_dump(exclude={"name"}, exclude_none=True)
+    extra = set(numbers) - PROBLEM_NUMBERS[setting.problem.name]
+    if extra:
+        raise InvalidInputError(
+            f"problem {setting.problem.name} has no {', '.join(sorted(extra))} to set"
+        )
+    problem = PROBLEMS[setting.problem.name](split, **numbers)
+    informed = informed_optimum(problem, torch.from_numpy(split.test.y), None).cost
+    if setting.oracle is None:
+        return Evaluation(split, problem, informed, None, None, None)
+    solver = SOLVERS[setting.solver].oracle
+    draws, few = (
+        split.test.true_scenarios(count, np.random.default_rng([setting.seed, count]))
+        for count in (setting.oracle.draws, setting.oracle.few_draws)
+    )
+    oracles = (oracle_decision(problem, some, solver) for some in (draws, few))
+    return Evaluation(split, problem, informed, draws, *oracles)
+
+
+@dataclass(frozen=True)
+class Fit(Work):
+    """A method, for one experiment, seed, training size and M_train."""
+
+    experiment: str
+    method: Method
+    setting: Setting
+    m_train: int
+    ms: tuple[int, ...]
+    metrics: tuple[str, ...]
+    config_hash: str = field(init=False)
+    borrows: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        setting = self.setting
+        identity = {
+            "method": self.method.identity(),
+            "dataset": setting.dataset.model_dump(),
+            "problem": setting.problem.model_dump(),
+            "solver": setting.solver,
+            "oracle": None if setting.oracle is None else setting.oracle.model_dump(),
+        }
+        object.__setattr__(self, "config_hash", hash_of(identity))
+
+    @property
+    def name(self) -> str:
+        return (
+            f"{self.experiment} {self.method.name}, seed {self.setting.seed}, "
+            f"{self.setting.n_train} rows, M_train {self.m_train}"
+        )
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics that this method has: without scenarios there is no forecast to score."""
+        if self.method.learner["kind"] in WITHOUT_SCENARIOS:
+            return tuple(metric for metric in self.metrics if metric not in FORECAST_METRICS)
+        return self.metrics
+
+    def row_keys(self) -> Iterator[Key]:
+        for m in self.ms:
+            for metric in self.measured:
+                yield key_of(self.columns() | {"m": m, "metric": metric})
+
+    @property
+    def source(self) -> Hashable | None:
+        return self.setting.dataset if self.setting.dataset.name in REAL else None
+
+    def require_data(self) -> None:
+        load_split(self.setting)
+
+    def columns(self) -> Row:
+        return {
+            "experiment": self.experiment,
+            "method": self.method.name,
+            "seed": self.setting.seed,
+            "n_train": self.setting.n_train,
+            "m_train": self.m_train,
+            "config_hash": self.config_hash,
+        }
+
+    def produce(self) -> Product:
+        return Product(self.evaluated()[1])
+
+    def evaluated(self) -> tuple[Rule, list[Row]]:
+        """The fitted rule, and the rows of its metrics."""
+        evaluation, seed = make_evaluation(self.setting), self.setting.seed
+        split, test = evaluation.split, evaluation.split.test
+        restart_peak()
+        # Processor time: with one thread it is what a quiet machine's clock would show.
+        started = time.process_time()
+        task = Task(
+            evaluation.problem, split.train, split.validation, test, m_train=self.m_train,
+            seed=seed, solvers=SOLVERS[self.setting.solver],
+        )  # fmt: skip
+        rule = fit_rule(self.method, task)
+        times = {"seconds": time.process_time() - started}
+        rows = []
+        for m in self.ms:
+            started = time.process_time()
+            decision = rule.decide(test.X, m, seed)
+            times["decide_seconds"] = time.process_time() - started
+            forecast = FORECAST_METRICS & set(self.measured)
+            scenarios = rule.scenarios(test.X, m, seed) if forecast else None
+            for metric, value in evaluation.metrics(decision, scenarios, self.measured).items():
+                rows.append(self.columns() | {"m": m, "metric": metric, "value": value} | times)
+        peak = peak_memory()
+        return rule, [row | {"peak_memory_mib": peak} for row in rows]
+
+
+class KeptFit(Fit):
+    """A fit whose policy is kept, for figures that show what it decides."""
+
+    borrows: ClassVar[bool] = False
+
+    def produce(self) -> Product:
+        rule, rows = self.evaluated()
+        place = f"policies/{self.experiment}/seed{self.setting.seed}/{self.method.title}"
+        return Product(rows, _saved(rule.policy, place) if isinstance(rule, PolicyRule) else {})
+
+
+def _saved(policy: Policy, place: str) -> dict[str, bytes]:
+    """The files of a policy by their place in the results folder, which the run writes to."""
+    with TemporaryDirectory() as folder:
+        policy.save(Path(folder) / "policy")
+        files = sorted((Path(folder) / "policy").iterdir())
+        return {f"{place}/{file.name}": file.read_bytes() for file in files}
+
+
+def all_fits(
+    settings: Settings,
+    experiments: Iterable[str],
+    methods: Iterable[str] | None,
+    seeds: Sequence[int] | None = None,
+    data_dir: Path | None = None,
+    quick: bool = False,
+) -> list[Fit]:
+    """The fits of some experiments, those that share data one after the other.
+
+    Without `seeds`, every experiment has its own.
+    """
+    asked = None if methods is None else list(methods)
+    names = settings.experiment_names(experiments)
+    return [fit for name in names for fit in _fits(settings, name, asked, seeds, data_dir, quick)]
+
+
+def _fits(
+    settings: Settings,
+    name: str,
+    asked: list[str] | None,
+    seeds: Sequence[int] | None,
+    data_dir: Path | None,
+    quick: bool,
+) -> Iterable[Fit]:
+    table = settings.experiments[name]
+    methods = [settings.method(name, method) for method in settings.method_names(name, asked)]
+    if quick:
+        table, methods = (
+            _quick_table(table),
+            [quick_method(m, _QUICK_EPOCHS, _QUICK_SIZES, _QUICK_M) for m in methods],
+        )
+    kind = KeptFit if table.keep_policies else Fit
+    for n_train in table.n_train:
+        for seed in range(table.n_seeds) if seeds is None else seeds:
+            setting = Setting(
+                table.dataset, table.problem, table.oracle, seed, n_train, table.solver, data_dir
+            )
+            for method in methods:
+                for m_train in dict.fromkeys(pair[0] for pair in table.scenarios):
+                    own = tuple(pair[1] for pair in table.scenarios if pair[0] == m_train)
+                    yield kind(name, method, setting, m_train, method.m or own, table.metrics)
+
+
+def _quick_table(table: ExperimentTable) -> ExperimentTable:
+    """The experiment with few rows and draws."""
+    few = {"n_validation": _QUICK_ROWS, "n_test": _QUICK_ROWS}
+    oracle = table.oracle and table.oracle.model_copy(update={"draws": _QUICK_DRAWS})
+    pairs = ((min(a, _QUICK_M), min(b, _QUICK_M)) for a, b in table.scenarios)
+    update: dict[str, Any] = {
+        "dataset": table.dataset.model_copy(update=few),
+        "oracle": oracle,
+        "n_train": tuple(dict.fromkeys(min(n, _QUICK_ROWS) for n in table.n_train)),
+        "scenarios": tuple(dict.fromkeys(pairs)),
+    }
+    return table.model_copy(update=update)

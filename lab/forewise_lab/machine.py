@@ -1,0 +1,165 @@
+"""The machine a result was computed on: threads, memory, versions, revision, whole files."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+import forewise
+
+PACKAGES = (
+    *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "moreau", "cvxpy"),
+    *("cvxpylayers", "diffcp", "qpth"),
+)
+_KIB = 1024
+_GIT_SECONDS = 10.0
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for torch and linear algebra: the last digits depend on their number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this process, and those it starts, on one core and torch on one thread.
+
+    Some peers take as many threads as there are cores and have no setting for it. Where the
+    system cannot bind a process to a core (macOS, Windows), only torch is limited.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    allowed: set[int] = set()
+    if sys.platform == "linux":
+        allowed = os.sched_getaffinity(0)
+        # The first core usually serves the system's interrupts.
+        os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        if allowed:
+            os.sched_setaffinity(0, allowed)
+
+
+def restart_peak() -> float:
+    """Reset the peak memory where the system can; the peak from now on, in MiB."""
+    if sys.platform == "linux":
+        Path("/proc/self/clear_refs").write_text("5")
+    return peak_memory()
+
+
+def peak_memory() -> float:
+    """Largest resident memory of this process since `restart_peak`, in MiB."""
+    if sys.platform == "linux":
+        # Not getrusage: a child's ru_maxrss starts at the size of the process that started it.
+        lines = Path("/proc/self/status").read_text().splitlines()
+        (line,) = (line for line in lines if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / _KIB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB / _KIB
+
+
+def versions() -> dict[str, str]:
+    """The version columns of a results row."""
+    return {
+        "forewise": forewise.__version__,
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+@cache
+def revision() -> dict[str, Any]:
+    """Git revision of forewise, and whether its files were changed since; None if unknown."""
+    package = Path(forewise.__file__).parent
+    head = _git(package, "rev-parse", "HEAD")
+    changed = _git(package, "status", "--porcelain", "--", ".")
+    return {"revision": head or None, "dirty": None if changed is None else bool(changed)}
+
+
+def processor() -> str:
+    """Name of the processor."""
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        lines = information.read_text(encoding="utf-8", errors="replace").splitlines()
+        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        return next(names, platform.processor() or "unknown")
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def description() -> str:
+    """Machine, packages, command and revision of a bench, one per line."""
+    found = revision()
+    facts = {
+        "cpu": processor(),
+        "cores": f"{os.cpu_count()}, of which one is used",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        **{package: _version(package) for package in PACKAGES},
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "revision": (found["revision"] or "unknown")[:7] + ("+" if found["dirty"] else ""),
+    }
+    width = max(len(name) for name in facts)
+    return "".join(f"{name:<{width}}  {fact}\n" for name, fact in facts.items())
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path to write to; it replaces `path` if nothing is raised."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)  # mkstemp lets only the owner read
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file atomically: readers see the old content or the new."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
