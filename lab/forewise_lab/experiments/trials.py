@@ -18,7 +18,7 @@ from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.policy import ScenarioPolicy
 from forewise.predictors import BoostingPredictor, PointPredictor
 from forewise.problems import Newsvendor, Problem
-from forewise.problems.risk_averse import without_risk
+from forewise.problems.base import without_risk
 from forewise_lab.experiments.baselines import Rule, ScenarioRule
 from forewise_lab.experiments.case_schema import CaseTable
 from forewise_lab.experiments.cases import CaseRows

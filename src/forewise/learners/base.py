@@ -18,8 +18,7 @@ from forewise.exceptions import InvalidInputError
 from forewise.policy.base import Policy
 from forewise.predictors.base import Predictor, require_fitted
 from forewise.predictors.networks.base import Rows
-from forewise.problems.base import Problem
-from forewise.problems.certainty import certainty_equivalent
+from forewise.problems.base import Problem, certainty_equivalent
 from forewise.solvers.base import Solver
 from forewise.validation.arguments import require_instance
 from forewise.validation.tables import check_outcomes, check_same_rows

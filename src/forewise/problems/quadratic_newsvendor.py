@@ -1,7 +1,4 @@
-"""The paper's constrained newsvendor with quadratic costs (NVQP).
-
-May import: exceptions, arguments, scenarios, and its siblings.
-"""
+"""The paper's constrained newsvendor with quadratic costs (NVQP)."""
 
 from __future__ import annotations
 
@@ -13,11 +10,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.feasibility import Constraints
-from forewise.problems.newsvendor import (
-    item_names,
-    nonnegative_orders,
-    shortage_and_excess,
-)
+from forewise.problems.newsvendor import order_constraints, shortage_and_excess
 from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import (
@@ -37,9 +30,8 @@ class QuadraticNewsvendor(Problem):
                                  + (z−y)₊'Q_e (z−y)₊ + c_e'(z−y)₊
         subject to z ≥ 0 and price'z ≤ budget
 
-    There is no factor ½, as in the paper. Prefer vectors to diagonal matrices: they are the
-    diagonals, and with all three the items touch each other through the budget alone, which
-    has an exact solution that is much faster than any program.
+    There is no factor ½, as in the paper. Vectors are diagonals; where all three are vectors, the
+    items share the budget only, and a dual search is much faster than any program.
 
     With negative entries off the diagonal of `shortage_quadratic` or `excess_quadratic` the
     program is the paper's Appendix B, which may count more shortage or excess than there is
@@ -85,19 +77,15 @@ class QuadraticNewsvendor(Problem):
         }
         if (price is None) != (budget is None):
             raise InvalidInputError("price and budget must be given together, but one is missing")
-        priced = {} if price is None else {"price": price}
+        vectors = linear_terms if price is None else {**linear_terms, "price": price}
         # The number of items is that of the longest argument; scalars fit any number.
-        everything = {**linear_terms, **quadratic_terms, **priced}
-        tensors = {name: as_finite(name, value) for name, value in everything.items()}
-        n = (
-            max(tensor.shape[-1] for tensor in tensors.values() if tensor.ndim)
-            if any(tensor.ndim for tensor in tensors.values())
-            else 1
-        )
+        terms = {**vectors, **quadratic_terms}
+        tensors = {name: as_finite(name, value) for name, value in terms.items()}
+        n = max((tensor.shape[-1] for tensor in tensors.values() if tensor.ndim), default=1)
         fields: dict[str, Any] = {"n_items": n, "price": None, "budget": None}
         for name in quadratic_terms:
             fields[name] = as_quadratic(name, tensors[name], n)
-        for name in (*linear_terms, *priced):
+        for name in vectors:
             fields[name] = as_vector(name, tensors[name], n)
         require_nonnegative("shortage", fields["shortage"])
         require_nonnegative("excess", fields["excess"])
@@ -137,10 +125,9 @@ class QuadraticNewsvendor(Problem):
 
     def constraints(self, n_decisions: int) -> Constraints:
         """No negative orders, and the budget."""
-        rows = nonnegative_orders(n_decisions)
-        if self.price is not None and self.budget is not None:
-            rows.append(("budget", self.price, self.budget))
-        return Constraints.from_rows(item_names(n_decisions), rows)
+        if self.price is None or self.budget is None:
+            return order_constraints(n_decisions)
+        return order_constraints(n_decisions, ("budget", self.price, self.budget))
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)

@@ -58,6 +58,6 @@ def project(
         e=rows.e,
     )
     if isinstance(whole, ConicProgram):
-        cones = ConicProgram.of_first_stage(program, whole.cones, whole.G, whole.h)
+        cones = ConicProgram.from_first_stage(program, whole.cones, whole.G, whole.h)
         return ConicSolver().solve_program(cones).of_decisions(n_decisions)
     return (solver or InteriorPointSolver()).solve_program(program).of_decisions(n_decisions)

@@ -1,19 +1,18 @@
-"""CanonicalForm: a parametrised convex program, perhaps with whole numbers, as plain arrays.
+"""CanonicalForm: a parametrised convex program, perhaps with integers, as plain arrays.
 
 With θ = (outcome, given), every part an affine map of θ:
 
     min   ½ x'P(θ)x + q(θ)'x + c(θ) + Σ_k α_k(θ) β_k(θ)
     s.t.  A(θ) x ≤ b(θ),  with = in the rows of a mask, and b(θ) − A(θ) x in a cone in others
-          x whole numbers, in the columns of a mask
+          x integers, in the columns of a mask
 
-The products are constants in x that presolving leaves behind: (y − z)² has a y². Knows nothing of
-CVXPY: `reading` makes a form from it, `presolve` makes it smaller, `lifting` makes scenario
-programs of it. May import: its sibling `cones`.
+The products are constants in x that presolving leaves behind: (y − z)² has a y². `canonicalise`
+makes a form from CVXPY, `presolve` makes it smaller, `lift` makes scenario programs of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,8 @@ class Terms:
     @classmethod
     def none(cls) -> Terms:
         """No entry depends on θ."""
-        whole = np.zeros(0, dtype=np.int64)
-        return cls(whole, whole, whole, np.zeros(0))
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing, nothing, nothing, np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.row)
@@ -47,6 +46,10 @@ class Terms:
     def where(self, mask: Array) -> Terms:
         """The terms of a mask."""
         return Terms(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+    def moved(self, row_place: Array, column_place: Array) -> Terms:
+        """The terms with other numbers for their rows and columns."""
+        return replace(self, row=row_place[self.row], column=column_place[self.column])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,7 @@ class CanonicalForm:
     added : mask (n,)
         Columns that are not a user's variable.
     integer : mask (n,)
-        Columns that are whole numbers.
+        Columns that are integers.
     threshold, excess, level : arrays (n_chances,)
         Of each chance constraint the columns of its two variables, and its level.
     """
@@ -117,7 +120,7 @@ class CanonicalForm:
 
     def products(self) -> sp.csr_array:
         """Sparse mask ``(n, n)`` of the variables that the cost multiplies with each other."""
-        rows = np.flatnonzero(self.P.any(1))  # often none, and always fewer than there are
+        rows = np.flatnonzero(self.P.any(1))
         row, column = np.nonzero(self.P[rows])
         row = np.concatenate([rows[row], self.P_terms.row])
         column = np.concatenate([column, self.P_terms.column])
@@ -131,6 +134,41 @@ class CanonicalForm:
     def is_outcome(self, parameter: Array) -> Array:
         """Which of some parameters are outcomes."""
         return parameter < self.n_outcomes
+
+    def pattern(self) -> Array:
+        """Mask ``(m, n)`` of the entries of A that are not always 0."""
+        pattern = self.A != 0
+        pattern[self.A_terms.row, self.A_terms.column] = True
+        return pattern
+
+    def is_decision(self) -> Array:
+        """Mask ``(n,)`` of the decision's columns."""
+        mask = np.zeros(len(self.q), dtype=bool)
+        mask[self.decision] = True
+        return mask
+
+    def restricted(self, rows: Array, columns: Array) -> CanonicalForm:
+        """The form without the rows and columns that are not in the masks, which nothing needs."""
+        if rows.all() and columns.all():
+            return self
+        row_place, column_place = np.cumsum(rows) - 1, np.cumsum(columns) - 1
+        P_terms, A_terms = self.P_terms, self.A_terms.where(rows[self.A_terms.row])
+        return replace(
+            self,
+            P=self.P if columns.all() else self.P[columns].compress(columns, axis=1),
+            P_terms=P_terms.moved(column_place, column_place),
+            q=self.q[columns],
+            A=self.A[rows].compress(columns, axis=1),
+            A_terms=A_terms.moved(row_place, column_place),
+            b=self.b[rows],
+            equality=self.equality[rows],
+            cone=self.cone[rows],
+            decision=column_place[self.decision],
+            threshold=column_place[self.threshold],
+            excess=column_place[self.excess],
+            added=self.added[columns],
+            integer=self.integer[columns],
+        )
 
     def state(self) -> dict[str, Any]:
         """All of it as arrays by name, sparse where it pays: what is stored."""
