@@ -93,6 +93,19 @@ class Cone(NamedTuple):
         unbounded = is_negligible(self.k, usual).all(-1, keepdim=True)
         return torch.where(unbounded, torch.maximum(own, usual), own).amax(-1)
 
+    def room(self, sizes: torch.Tensor) -> torch.Tensor:
+        """The size that each row is likely to have, from those of the variables, ``(n_contexts,
+        n_rows)``: its own, or what |x| ≤ t and p q ≥ |x|² ask for.
+        """
+        own = torch.maximum(self.k.abs(), largest_term(self.C, sizes))
+        if self.kind is ConeKind.EXPONENTIAL:
+            return own
+        if not self.is_product:
+            return torch.cat([own.amax(-1, keepdim=True), own[:, 1:]], -1)
+        p, q, x = own[:, :1], own[:, 1:2], own[:, 2:].norm(dim=-1, keepdim=True)
+        left = torch.cat([x.square() / q, x.square() / p, (p * q).sqrt().expand_as(own[:, 2:])], -1)
+        return torch.where((left > 0) & left.isfinite(), left, own)
+
     def violation(self, x: torch.Tensor, likely: torch.Tensor) -> torch.Tensor:
         """Violation at variables that are known, ``(n_contexts,)``."""
         values, size = self.k - apply(self.C, x), x.abs()
@@ -143,16 +156,16 @@ class CvxpyConstraints(Constraints):
     def _all_violations(self, decision: torch.Tensor, like: torch.Tensor | None) -> Violations:
         n = self.n_decisions
         z, likely = self._sized(decision, like)
-        x, impossible = z, torch.zeros(len(z), dtype=torch.bool)
+        x, eased = z, torch.zeros(len(z), dtype=torch.bool)
         if self.G.shape[-1] > n:
-            auxiliary, impossible = self._auxiliary(z, likely)
-            x, likely = torch.cat([z, auxiliary], 1), torch.cat([likely, auxiliary.abs()], 1)
+            auxiliary, sizes, eased = self._auxiliary(z, likely)
+            x, likely = torch.cat([z, auxiliary], 1), torch.cat([likely, sizes], 1)
         rows, sources = self._row_violations(x, likely)
         parts = [rows]
         for number, cone in enumerate(self._each_cone()):
             violation = cone.violation(x, likely)
             if cone.touches(slice(n, None)):
-                _require_solved((violation <= _CONE_TOLERANCE) | impossible, violation)
+                _require_solved((violation <= _CONE_TOLERANCE) | eased, violation)
             parts.append(violation.unsqueeze(-1))
             sources.append(Source("cone", number))
         decided = self.integer[:n].nonzero().squeeze(-1)
@@ -233,28 +246,28 @@ class CvxpyConstraints(Constraints):
 
     def _auxiliary(
         self, z: torch.Tensor, likely: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The auxiliary variables with the least violation, and where no cones can hold with any.
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The auxiliary variables with the least violation, their likely sizes, and where cones
+        had to give way.
 
         Cones define auxiliary variables, t ≥ |x| with a limit of t elsewhere: they give way only
-        where it is proved that nothing meets them.
+        where no values that meet them were found.
         """
-        found, infeasible = self._least_violation(z, likely)
-        rows = infeasible.nonzero().squeeze(-1)
+        found, guess = self._least_violation(z, likely)
+        eased = found.isnan().any(-1)
+        rows = eased.nonzero().squeeze(-1)
         if len(rows) and len(self.cones):
             blocks = {name: getattr(self, name) for name in ("G", "h", "E", "e", "C", "k")}
-            blocks = {name: b if len(b) == 1 else b[rows] for name, b in blocks.items()}
-            some = replace(self, **blocks)
-            found[rows], _ = some._least_violation(z[rows], likely[rows], eased=True)
+            some = {name: b if len(b) == 1 else b[rows] for name, b in blocks.items()}
+            found[rows], _ = replace(self, **some)._least_violation(z[rows], likely[rows], True)
         _require_solved(~found.isnan().any(-1), found)
-        return found, infeasible
+        return found, torch.maximum(found.abs(), guess), eased
 
     def _least_violation(
         self, z: torch.Tensor, likely: torch.Tensor, eased: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The auxiliary variables with which all rows hold up to the least v times their sizes.
-
-        NaN where they were not found; also where that is because cones cannot hold.
+        """The auxiliary variables with which all rows hold up to the least v times their sizes, NaN
+        where they were not found, and their likely sizes.
         """
         n, n_x = z.shape[1], self.G.shape[-1]
         cones = [cone for cone in self._each_cone() if cone.touches(slice(n, None))]
@@ -300,7 +313,7 @@ class CvxpyConstraints(Constraints):
                 joined(k, -1),
             )
         )
-        return answer.x[:, :-1] * unit[:, 0], answer.infeasible
+        return answer.x[:, :-1] * unit[:, 0], guess
 
 
 def _guesses(
@@ -316,17 +329,12 @@ def _guesses(
     """
     n = likely.shape[1]
     sizes = torch.nn.functional.pad(likely, (0, n_x - n))
-    rows = [(matrix, bound, False) for matrix, bound in blocks]
-    rows += [(cone.C, cone.k, cone.is_product) for cone in cones]
     while True:
+        rows = [(A, torch.maximum(b.abs(), largest_term(A, sizes))) for A, b in blocks]
+        rows += [(cone.C, cone.room(sizes)) for cone in cones]
         least = torch.full_like(sizes[:, n:], torch.inf)
-        for matrix, bound, is_product in rows:
-            if matrix.shape[1] == 0:
-                continue
-            room = torch.maximum(bound.abs(), largest_term(matrix, sizes))
-            if is_product:
-                room = _room_of_product(room)
-            for t in range(n, n_x):
+        for matrix, room in rows:
+            for t in range(n, n_x if matrix.shape[1] else n):
                 own = matrix[:, :, t].abs()
                 left = torch.where((own > 0) & (room > 0), room / own, torch.inf)
                 least[:, t - n] = torch.minimum(least[:, t - n], left.amin(-1))
@@ -334,13 +342,6 @@ def _guesses(
         if torch.equal(new, sizes[:, n:]):
             return new
         sizes = torch.cat([likely, new], 1)
-
-
-def _room_of_product(room: torch.Tensor) -> torch.Tensor:
-    """What p q ≥ |x|² leaves to each row, from the sizes of the others; their own if 0."""
-    p, q, x = room[:, :1], room[:, 1:2], room[:, 2:].norm(dim=-1, keepdim=True)
-    left = torch.cat([x.square() / q, x.square() / p, (p * q).sqrt().expand_as(room[:, 2:])], -1)
-    return torch.where((left > 0) & left.isfinite(), left, room)
 
 
 def _positive(size: torch.Tensor) -> torch.Tensor:
