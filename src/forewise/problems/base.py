@@ -32,7 +32,7 @@ from forewise.validation.arguments import (
     as_tensor,
     require_instance,
     row_labels,
-)
+)  # fmt: skip
 from forewise.validation.tables import check_same_rows
 
 _DICTS_ARE_NOT_TABLES = (
@@ -113,21 +113,16 @@ class Problem(ABC):
         return Constraints(names, plain.G, plain.h, plain.E, plain.e)
 
     def violation(self, decision: Any, given: Any = None) -> torch.Tensor:
-        """By how much each decision breaks the problem's constraints; 0 where it meets them.
+        """The largest violation of a constraint by each decision, ``(n_contexts,)``, no gradients.
 
-        The largest violation of a constraint that the decision must meet before the outcome is
-        seen, relative to the constraint's size: orders of 15 and 15 with a budget of 20 break it by
-        10 / 20, in any units. Costs and metrics refuse more than 1e-6 by default. Constraints
-        with the outcome or recourse in them make the cost infinite instead.
+        It is relative to the constraint's size: orders of 15 and 15 with a budget of 20 break it by
+        10 / 20, in any units. Costs and metrics refuse more than 1e-6 by default. Constraints with
+        the outcome or recourse in them make the cost infinite instead.
 
         Parameters
         ----------
         decision : table (n_contexts, n_decisions), or (n_contexts,) where there is one decision
         given : as for `bound`, optional
-
-        Returns
-        -------
-        tensor (n_contexts,), without gradients
 
         Notes
         -----
@@ -181,9 +176,9 @@ class Problem(ABC):
             problem.constraints(chosen.shape[1]), chosen, seen, on_infeasible, tolerance,
             rows=row_labels(decision),
         )  # fmt: skip
-        return (
-            cost if bool(allowed.all()) else torch.where(allowed.to(cost.device), cost, torch.inf)
-        )
+        if bool(allowed.all()):
+            return cost
+        return torch.where(allowed.to(cost.device), cost, torch.inf)
 
     def unchecked_cost(self, decision: Any, outcome: Any) -> torch.Tensor:
         """The cost as a formula, ``(n_contexts,)``: constraints on the decision are not checked.
@@ -309,13 +304,11 @@ class Problem(ABC):
 
     def _check_decisions(self, decision: torch.Tensor) -> None:
         """Raise unless the table has this problem's decisions and contexts."""
-        n_decisions = self.n_decisions(
-            decision.shape[1] if self.n_outcomes is None else self.n_outcomes
-        )
-        if decision.shape[1] != n_decisions:
+        wanted = self.n_decisions(decision.shape[1] if self.n_outcomes is None else self.n_outcomes)
+        if decision.shape[1] != wanted:
             raise InvalidInputError(
-                f"decision must have shape (n_contexts, n_decisions) with {n_decisions} "
-                f"decision(s), but has shape {tuple(decision.shape)}"
+                f"decision must have shape (n_contexts, n_decisions) with {wanted} decision(s), "
+                f"but has shape {tuple(decision.shape)}"
             )
         if self.n_contexts not in (None, len(decision)):
             raise InvalidInputError(
@@ -336,12 +329,7 @@ class RiskAverseProblem(Problem):
     """A problem whose decisions minimise a risk of the cost; made by `Problem.with_risk`.
 
     The cost of a decision and an outcome is the problem's own. Programs have one more first-stage
-    variable behind the decision, the threshold of the tail.
-
-    Parameters
-    ----------
-    problem : Problem
-    risk : Risk
+    variable behind the decision, the threshold of the tail. The rest is as the problem's.
     """
 
     problem: Problem
@@ -361,15 +349,12 @@ class RiskAverseProblem(Problem):
 
     @property
     def n_outcomes(self) -> int | None:
-        """The problem's own."""
         return self.problem.n_outcomes
 
     def n_decisions(self, n_outcomes: int) -> int:
-        """The problem's own."""
         return self.problem.n_decisions(n_outcomes)
 
     def constraints(self, n_decisions: int) -> Constraints:
-        """The problem's own."""
         return self.problem.constraints(n_decisions)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
@@ -410,37 +395,29 @@ class RiskAverseProblem(Problem):
         )
 
     def summary(self, costs: torch.Tensor) -> torch.Tensor:
-        """The risk of the costs."""
         return self.risk(costs)
 
     def with_risk(self, risk: Risk) -> Problem:
-        """The same problem with another risk instead of this one."""
         return self.problem.with_risk(risk)
 
     @property
     def needs_given(self) -> bool:
-        """The problem's own."""
         return self.problem.needs_given
 
     @property
     def n_contexts(self) -> int | None:
-        """The problem's own."""
         return self.problem.n_contexts
 
     def bound(self, given: Any) -> Problem:
-        """The problem bound, with the same risk."""
         return self.problem.bound(given).with_risk(self.risk)
 
     def for_contexts(self, contexts: slice | torch.Tensor) -> Problem:
-        """The problem of some contexts, with the same risk."""
         return self.problem.for_contexts(contexts).with_risk(self.risk)
 
     def decision_names(self, n_outcomes: int) -> list[str] | None:
-        """The problem's own."""
         return self.problem.decision_names(n_outcomes)
 
     def split_decision(self, decision: Any) -> dict[str, Any]:
-        """As the problem does."""
         return self.problem.split_decision(decision)
 
 

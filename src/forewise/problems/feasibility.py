@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
 
 import torch
 
@@ -38,13 +37,7 @@ _SHOWN = 5  # contexts that an error message lists
 _TERMS = 6  # terms of a row that a name shows
 
 NamedRow = tuple[str, torch.Tensor, torch.Tensor]  # name, a (n_decisions,), b ()
-
-
-class Source(NamedTuple):
-    """The constraint that a column of violations belongs to."""
-
-    kind: str  # "G", "E", "cone" or "integer"
-    number: int
+Source = tuple[str, int]  # a constraint: "G", "E", "cone" or "integer", and its number
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +69,15 @@ class Constraints:
         equalities: Sequence[NamedRow] = (),
     ) -> Constraints:
         """Constraints of single rows (name, a, b): a'z ≤ b, and a'z = b."""
-        blocks = []
-        for rows in (inequalities, equalities):
-            matrix, bound = torch.zeros(0, len(variables), dtype=WORKING_DTYPE), torch.zeros(0)
-            if rows:
-                matrix, bound = (
-                    torch.stack([a for _, a, _ in rows]),
-                    torch.stack([b for *_, b in rows]),
-                )
-            blocks += [matrix[None], bound.to(WORKING_DTYPE)[None]]
-        return cls(variables, *blocks, [name for name, *_ in (*inequalities, *equalities)])
+        nothing = ("", torch.zeros(len(variables), dtype=WORKING_DTYPE), torch.zeros(()))
+        (G, h), (E, e) = (
+            (
+                torch.stack([a for _, a, _ in (nothing, *rows)])[None, 1:],
+                torch.stack([b.to(WORKING_DTYPE) for *_, b in (nothing, *rows)])[None, 1:],
+            )
+            for rows in (inequalities, equalities)
+        )
+        return cls(variables, G, h, E, e, [name for name, *_ in (*inequalities, *equalities)])
 
     @property
     def n_decisions(self) -> int:
@@ -103,10 +95,8 @@ class Constraints:
 
     def _bounded(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """The rows of G and of E with their bounds, on the CPU and without gradients."""
-        return [
-            (as_constant(self.G), as_constant(self.h)),
-            (as_constant(self.E), as_constant(self.e)),
-        ]
+        G, h, E, e = (as_constant(block) for block in (self.G, self.h, self.E, self.e))
+        return [(G, h), (E, e)]
 
     def _sized(
         self, decision: torch.Tensor, like: torch.Tensor | None
@@ -145,19 +135,17 @@ class Constraints:
             excess = apply(matrix, x) - bound
             excess = excess.abs() if kind == "E" else excess.clamp_min(0)
             parts.append(ratio(excess, row_sizes(matrix, bound, x.abs(), likely)))
-            sources += [Source(kind, row) for row in rows.tolist()]
+            sources += [(kind, row) for row in rows.tolist()]
         return joined(parts, -1), sources
 
     def name(self, source: Source, context: int) -> str:
         """What a constraint is called in messages."""
+        kind, number = source
         if self.names:
-            return self.names[source.number + (self.G.shape[1] if source.kind == "E" else 0)]
-        matrix, bound = (self.G, self.h) if source.kind == "G" else (self.E, self.e)
-        row, right = (
-            part[context if len(part) > 1 else 0, source.number].detach()
-            for part in (matrix, bound)
-        )
-        return _printed(row, float(right), source.kind == "E", self.variables)
+            return self.names[number + (self.G.shape[1] if kind == "E" else 0)]
+        blocks = (self.G, self.h) if kind == "G" else (self.E, self.e)
+        row, right = (b[context if len(b) > 1 else 0, number].detach() for b in blocks)
+        return _printed(row, float(right), kind == "E", self.variables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +249,8 @@ def is_negligible(bound: torch.Tensor, usual: torch.Tensor) -> torch.Tensor:
 def largest_term(matrix: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """max_k |a_rk| amount_k of nonnegative amounts, ``(n_contexts, n_rows)``."""
     largest = amount.new_zeros(len(amount), matrix.shape[1])
-    for k in range(matrix.shape[-1]):  # (n_contexts, n_rows, n_z) may be too much at once
+    # One column after the other: (n_contexts, n_rows, n_z) may be too much at once.
+    for k in (matrix != 0).any(0).any(0).nonzero().squeeze(-1).tolist():
         largest = torch.maximum(largest, matrix[:, :, k].abs() * amount[:, k : k + 1])
     return largest
 

@@ -54,11 +54,9 @@ class Newsvendor(Problem):
 
     @property
     def n_outcomes(self) -> int | None:
-        """Number of items, or None where two scalars serve any number."""
         return self.n_items
 
     def n_decisions(self, n_outcomes: int) -> int:
-        """One order per item."""
         return n_outcomes
 
     @property

@@ -71,11 +71,9 @@ class Portfolio(Problem):
 
     @property
     def n_outcomes(self) -> int:
-        """Number of assets."""
         return len(self.expected_return)
 
     def n_decisions(self, n_outcomes: int) -> int:
-        """One holding per asset."""
         return n_outcomes
 
     @property

@@ -1,9 +1,7 @@
-"""The typed programs that a problem becomes; solvers dispatch on their type.
+"""The programs that a problem becomes: linear or quadratic, with cones, or with integers.
 
-`ScenarioProgram` is linear or quadratic, `ConicProgram` adds rows in cones, `IntegerProgram` adds
-integrality.
-
-The legend, used in every file that does the algebra (B contexts, M scenarios):
+Solvers dispatch on their type. The legend of all files that do the algebra (B contexts, M
+scenarios):
 
     min   ½ z'P z + q'z + Σ_j w_j ( ½ u_j'D_j u_j + d_j'u_j ) + c
     s.t.  G z ≤ h                                 λ   first-stage inequalities
@@ -83,8 +81,8 @@ class ScenarioProgram:
         unknown = sorted(set(blocks) - set(BLOCKS))
         if unknown:
             raise InvalidInputError(
-                f"a scenario program has no block named {', '.join(unknown)}; "
-                f"its blocks are {', '.join(BLOCKS)}"
+                f"a scenario program has no block named {', '.join(unknown)}; its blocks are "
+                f"{', '.join(BLOCKS)}"
             )
         weights = _checked_weights(weights)
         given = {
@@ -261,17 +259,8 @@ class ConicProgram:
 
         h − G z ∈ K (first stage),    r_j − T_j z − W_j u_j ∈ K (every scenario j)
 
-    As in a `ScenarioProgram`, what is shared has a leading dimension of size 1.
-
-    Attributes
-    ----------
-    plain : ScenarioProgram
-    cones : Cones
-        Of the first-stage rows G, h.
-    G, h : tensors (n_contexts | 1, n_rows, n_z), (n_contexts | 1, n_rows)
-    scenario_cones : Cones
-        Of the rows T, W, r, the same in every scenario.
-    T, W, r : tensors (n_contexts | 1, n_scenarios | 1, n_rows, n_z), (..., n_u), (..., n_rows)
+    G, h, T, W, r have the shapes of a `ScenarioProgram`, and leading dimensions of size 1 where
+    they are shared. `cones` are those of G and h, `scenario_cones` those of T, W and r.
     """
 
     title: ClassVar[str] = "a conic program"
@@ -322,14 +311,8 @@ class ConicProgram:
 class IntegerProgram:
     """A batch of two-stage linear programs with integers, one per context.
 
-    Attributes
-    ----------
-    plain : ScenarioProgram
-        The program without that condition: its continuous relaxation.
-    first : mask (n_z,)
-        The first-stage variables that are integers.
-    recourse : mask (n_u,)
-        The variables of every scenario that are.
+    `plain` is the continuous relaxation; `first` ``(n_z,)`` and `recourse` ``(n_u,)`` are masks of
+    the variables that are integers.
     """
 
     title: ClassVar[str] = "an integer program"

@@ -34,9 +34,8 @@ class QuadraticNewsvendor(Problem):
     items share the budget only, and a dual search is much faster than any program.
 
     With negative entries off the diagonal of `shortage_quadratic` or `excess_quadratic` the
-    program is the paper's Appendix B, which may count more shortage or excess than there is
-    where that is cheaper; it equals the cost above while the marginal costs 2 Q_s s + c_s and
-    2 Q_e e + c_e stay nonnegative.
+    program (the paper's Appendix B) may count more shortage or excess than there is, where that is
+    cheaper; it equals the cost above while 2 Q_s s + c_s and 2 Q_e e + c_e stay nonnegative.
 
     Parameters
     ----------
@@ -69,24 +68,19 @@ class QuadraticNewsvendor(Problem):
         price: Any = None,
         budget: Any = None,
     ) -> None:
-        linear_terms = {"linear": linear, "shortage": shortage, "excess": excess}
-        quadratic_terms = {
-            "quadratic": quadratic,
-            "shortage_quadratic": shortage_quadratic,
-            "excess_quadratic": excess_quadratic,
-        }
         if (price is None) != (budget is None):
             raise InvalidInputError("price and budget must be given together, but one is missing")
-        vectors = linear_terms if price is None else {**linear_terms, "price": price}
+        arguments = {
+            "quadratic": quadratic, "linear": linear, "shortage_quadratic": shortage_quadratic,
+            "shortage": shortage, "excess_quadratic": excess_quadratic, "excess": excess,
+        } | ({} if price is None else {"price": price})  # fmt: skip
+        terms = {name: as_finite(name, value) for name, value in arguments.items()}
         # The number of items is that of the longest argument; scalars fit any number.
-        terms = {**vectors, **quadratic_terms}
-        tensors = {name: as_finite(name, value) for name, value in terms.items()}
-        n = max((tensor.shape[-1] for tensor in tensors.values() if tensor.ndim), default=1)
+        n = max((term.shape[-1] for term in terms.values() if term.ndim), default=1)
         fields: dict[str, Any] = {"n_items": n, "price": None, "budget": None}
-        for name in quadratic_terms:
-            fields[name] = as_quadratic(name, tensors[name], n)
-        for name in vectors:
-            fields[name] = as_vector(name, tensors[name], n)
+        for name, term in terms.items():
+            as_term = as_quadratic if name.endswith("quadratic") else as_vector
+            fields[name] = as_term(name, term, n)
         require_nonnegative("shortage", fields["shortage"])
         require_nonnegative("excess", fields["excess"])
         if (fields["shortage"] + fields["excess"] <= 0).any() and not _all_curved(fields):
@@ -101,16 +95,14 @@ class QuadraticNewsvendor(Problem):
 
     @property
     def n_outcomes(self) -> int:
-        """Number of items."""
         return self.n_items
 
     def n_decisions(self, n_outcomes: int) -> int:
-        """One order per item."""
         return n_outcomes
 
     @property
     def is_separable(self) -> bool:
-        """Whether the items touch each other through the budget alone."""
+        """Whether the items share the budget only."""
         terms = (self.quadratic, self.shortage_quadratic, self.excess_quadratic)
         return all(term.ndim == 1 for term in terms)
 

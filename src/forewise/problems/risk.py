@@ -24,14 +24,9 @@ from forewise.validation.arguments import as_scalar, as_tensor
 
 
 class Risk(ABC):
-    """A summary of a distribution of costs; a value, passed to `Problem.with_risk`.
+    """A risk measure of costs; a value, passed to `Problem.with_risk`.
 
-    Called with costs, it computes itself over their last dimension.
-
-    Attributes
-    ----------
-    level : float
-        Where the tail begins: the share of outcomes that are better. 1: the worst case.
+    `level` is the share of outcomes below the tail; at 1 the tail is the worst case.
     """
 
     level: float
@@ -39,7 +34,7 @@ class Risk(ABC):
     @property
     @abstractmethod
     def share(self) -> float:
-        """What the tail counts beside the mean, between 0 and 1."""
+        """The weight of the tail beside the mean, between 0 and 1."""
 
     def __call__(self, costs: Any, weights: Any = None) -> torch.Tensor:
         """The risk of costs ``(..., n)``, equally likely or with weights that add up to one."""
@@ -69,10 +64,9 @@ class Risk(ABC):
         return _quantile(costs, weights, self.level).squeeze(-1)
 
     def realised(self, cost: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
-        """What one outcome says of the risk, where the tail was thought to begin at `threshold`.
+        """The risk estimated from one outcome and a threshold of the tail (Rockafellar–Uryasev).
 
-        Its mean over outcomes is smallest, and the risk, at the true threshold. The worst case
-        (level 1) has no such measure: one outcome says nothing of the worst.
+        Its mean over outcomes is least, and the risk, at the true threshold. Not for level 1.
         """
         beyond = (cost - threshold).clamp_min(0) / (1 - self.level)
         return (1 - self.share) * cost + self.share * (threshold + beyond)
@@ -92,13 +86,7 @@ class Expectation(Risk):
 
 @dataclass(frozen=True)
 class CVaR(Risk):
-    """Conditional value at risk: the mean of the worst share 1 − level of the costs.
-
-    Parameters
-    ----------
-    level : float
-        At least 0, which is the mean, and below 1.
-    """
+    """Conditional value at risk: the mean of the worst share 1 − level of costs, 0 ≤ level < 1."""
 
     level: float
 
@@ -113,15 +101,7 @@ class CVaR(Risk):
 
 @dataclass(frozen=True)
 class MeanCVaR(Risk):
-    """(1 − weight) · mean + weight · CVaR(level): some care for the tail.
-
-    Parameters
-    ----------
-    weight : float
-        Between 0 and 1.
-    level : float
-        At least 0 and below 1.
-    """
+    """(1 − weight) · mean + weight · CVaR(level), with 0 ≤ weight ≤ 1 and 0 ≤ level < 1."""
 
     weight: float
     level: float
@@ -141,7 +121,7 @@ class MeanCVaR(Risk):
 
 @dataclass(frozen=True)
 class WorstCase(Risk):
-    """The largest cost of all that are possible."""
+    """The largest possible cost."""
 
     level: float = field(default=1.0, init=False, repr=False)
 
@@ -170,8 +150,8 @@ def _quantile(costs: torch.Tensor, weights: torch.Tensor, level: float) -> torch
 class Centre(NamedTuple):
     """Where tangents touch, and how much of the curvature they lack is added to each scenario.
 
-    With `curvature` the multipliers of the rows divided by the weights, a program whose solution
-    is its own centre has the solution of the risk, and the solution's derivatives.
+    A program whose solution is its own centre has the solution of the risk and its derivatives, if
+    `curvature` are the multipliers of the rows divided by the weights.
     """
 
     u: torch.Tensor  # (n_contexts, n_scenarios, n_recourse)
@@ -182,7 +162,7 @@ def tail_program(
     program: ScenarioProgram, risk: Risk, centre: Centre | None = None
 ) -> ScenarioProgram:
     """The program of a risk; its first stage must cost the same in every scenario."""
-    slope, bound = program.d, program.r.new_zeros(1, 1)
+    r, slope, bound = program.r, program.d, program.r.new_zeros(1, 1)
     D, d = (1 - risk.share) * program.D, (1 - risk.share) * program.d
     if centre is not None:
         bent = apply(program.D, centre.u)
@@ -192,22 +172,14 @@ def tail_program(
         d = d - centre.curvature[..., None] * bent
     has_excess = risk.level < 1
     k, n_coupled = program.n_recourse, program.T.shape[-2]
-
-    W = program.W
-    row = torch.cat([slope, -slope.new_ones(*slope.shape[:2], 1)], -1) if has_excess else slope
-    W = _padded(W, columns=1) if has_excess else W
-    lower = [W[:, :, n_coupled:]]
-    ends = [program.r[:, :, n_coupled:]]
+    W, V, row = program.W, program.V, slope
+    positive, zero = [], []
     if has_excess:
-        positive = W.new_zeros(1, 1, 1, k + 1)
-        positive[..., -1] = -1
-        lower.append(positive)
-        ends.append(program.r.new_zeros(1, 1, 1))
-        D, V = _padded(D, rows=1, columns=1), _padded(program.V, columns=1)
-        price = d.new_full((1, 1, 1), risk.share / (1 - risk.level))
-        d = joined([d, price], -1)
-    else:
-        V = program.V
+        W, V, D = _padded(W, columns=1), _padded(V, columns=1), _padded(D, rows=1, columns=1)
+        row = torch.cat([slope, -slope.new_ones(*slope.shape[:2], 1)], -1)
+        positive, zero = [W.new_zeros(1, 1, 1, k + 1)], [r.new_zeros(1, 1, 1)]
+        positive[0][..., -1] = -1
+        d = joined([d, d.new_full((1, 1, 1), risk.share / (1 - risk.level))], -1)
     threshold = program.T.new_zeros(1, 1, 1, program.n_decisions + 1)
     threshold[..., -1] = -1
     q = torch.cat([program.q, program.q.new_full((len(program.q), 1), risk.share)], -1)
@@ -223,8 +195,8 @@ def tail_program(
         D=D,
         d=d,
         T=joined([_padded(program.T, columns=1), threshold], -2),
-        W=joined([W[:, :, :n_coupled], row.unsqueeze(-2), *lower], -2),
-        r=joined([program.r[:, :, :n_coupled], bound.unsqueeze(-1), *ends], -1),
+        W=joined([W[:, :, :n_coupled], row.unsqueeze(-2), W[:, :, n_coupled:], *positive], -2),
+        r=joined([r[:, :, :n_coupled], bound.unsqueeze(-1), r[:, :, n_coupled:], *zero], -1),
         F=_padded(program.F, columns=1),
         V=V,
         s=program.s,

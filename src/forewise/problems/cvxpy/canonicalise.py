@@ -17,7 +17,7 @@ from forewise.exceptions import ModelError
 from forewise.problems.cones import ConeKind
 from forewise.problems.cvxpy.check import CheckedModel
 from forewise.problems.cvxpy.expressions import kind_of, quoted, smallest_failing
-from forewise.problems.cvxpy.form import Array, CanonicalForm, Terms
+from forewise.problems.cvxpy.form import CONE_KINDS, Array, CanonicalForm, Terms
 
 # From so many parameters on, CVXPY's own choice of backend is another one.
 _MANY_PARAMETERS = 1000
@@ -194,7 +194,7 @@ def _cones(stuffed: Any) -> tuple[Array, Array, Array]:
         rows = np.concatenate(parts, axis=1)
         order.append(rows.reshape(-1))
         cone.append(np.repeat(len(kinds) + np.arange(count), rows.shape[1]))
-        kinds += [CanonicalForm.kind_number(kind)] * count
+        kinds += [CONE_KINDS.index(kind)] * count
     nothing = np.zeros(0, dtype=np.int64)
     return (
         np.concatenate([nothing, *order]),

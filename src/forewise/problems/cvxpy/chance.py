@@ -34,20 +34,15 @@ class ChanceConstraint:
     level: float
 
 
-class ChanceVariables(NamedTuple):
-    """The two variables of a chance constraint in the CVXPY problem, and its level."""
+class Chance(NamedTuple):
+    """The two variables of a chance constraint, and its level.
+
+    Variables of CVXPY, and later their places in a program, in first stage and recourse.
+    """
 
     threshold: Any
     excess: Any
     level: float
-
-
-class Chances(NamedTuple):
-    """Where in a program each chance constraint's variables are, and its level."""
-
-    threshold: list[int]  # among the first-stage variables
-    excess: list[int]  # among the recourse
-    level: list[float]
 
 
 def chance(constraint: Any, level: float) -> ChanceConstraint:
@@ -82,7 +77,7 @@ def chance(constraint: Any, level: float) -> ChanceConstraint:
 
 def with_thresholds(
     constraints: list[Any], decisions: list[Any], outcomes: list[Any], cp: Any
-) -> tuple[list[Any], list[ChanceVariables]]:
+) -> tuple[list[Any], list[Chance]]:
     """The constraints with rows g ≤ t + v for the chance constraints, and their t and v."""
     uncertain, decided = ({leaf.id for leaf in leaves} for leaves in (outcomes, decisions))
     rows, chances = [], []
@@ -99,7 +94,7 @@ def with_thresholds(
             )
         threshold, excess = cp.Variable(), cp.Variable()
         rows.append(inner.args[0] - inner.args[1] <= threshold + excess)
-        chances.append(ChanceVariables(threshold, excess, constraint.level))
+        chances.append(Chance(threshold, excess, constraint.level))
     return rows, chances
 
 
@@ -111,18 +106,19 @@ def without_chances(form: CanonicalForm) -> CanonicalForm:
     return none.restricted(~(form.A[:, form.excess] != 0).any(1), columns)
 
 
-def with_chances(program: ScenarioProgram, chances: Chances) -> ScenarioProgram:
+def with_chances(program: ScenarioProgram, chances: list[Chance]) -> ScenarioProgram:
     """The program with every scenario's excess as last first-stage variables, and their rows."""
-    M, n, K = program.n_scenarios, program.n_decisions, len(chances.level)
+    M, n, K = program.n_scenarios, program.n_decisions, len(chances)
     if K == 0:
         return program
     pad = torch.nn.functional.pad
-    kept = [u for u in range(program.n_recourse) if u not in chances.excess]
+    excess = {chance.excess for chance in chances}
+    kept = [u for u in range(program.n_recourse) if u not in excess]
     weights = program.weights.clamp_min(_LEAST_WEIGHT)
     budgets = []
     own = program.W.new_zeros(1, M, program.T.shape[-2], K * M)
     scenario = torch.arange(M)
-    for k, (t, v, level) in enumerate(zip(*chances, strict=True)):
+    for k, (t, v, level) in enumerate(chances):
         row = program.W.new_zeros(1, n + K * M)
         row[:, t] = 1
         parts = [row[:, : n + k * M], weights / (1 - level), row[:, n + (k + 1) * M :]]

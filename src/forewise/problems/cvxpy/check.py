@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from forewise.exceptions import InvalidInputError, ModelError
-from forewise.problems.cvxpy.chance import ChanceConstraint, ChanceVariables, with_thresholds
+from forewise.problems.cvxpy.chance import Chance, ChanceConstraint, with_thresholds
 from forewise.problems.cvxpy.expressions import (
     all_parts,
     import_cvxpy,
@@ -14,20 +14,20 @@ from forewise.problems.cvxpy.expressions import (
     quoted,
     rewrite,
     smallest_failing,
-)
+)  # fmt: skip
 
 _SPECIAL = ("symmetric", "diag", "PSD", "NSD", "sparsity", "hermitian")
 _PRODUCTS = ("MulExpression", "multiply", "DivExpression", "kron", "convolve")
 
 
 class CheckedModel(NamedTuple):
-    """A convex CVXPY problem (DCP, DPP) without constant parameters, and the roles of its leaves."""
+    """A convex CVXPY problem (DCP, DPP) without constant parameters, and its leaves by role."""
 
     problem: Any
     decision: list[Any]
     outcome: list[Any]
     given: list[Any]
-    chances: list[ChanceVariables]
+    chances: list[Chance]
 
 
 def check(

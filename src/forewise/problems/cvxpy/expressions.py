@@ -1,4 +1,4 @@
-"""The user's CVXPY expressions: quoted in messages, searched, and rewritten before they are read."""
+"""The user's CVXPY expressions: quoted in messages, searched, and rewritten before reading."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ from forewise.problems.cones import ConeKind, Cones
 
 Array = np.ndarray
 
-_KINDS = (ConeKind.SECOND_ORDER, ConeKind.EXPONENTIAL)
+#: By their numbers in `CanonicalForm.cone_kind`.
+CONE_KINDS = (ConeKind.SECOND_ORDER, ConeKind.EXPONENTIAL)
+_SPARSE = ("P", "q", "alpha", "beta", "A", "b")  # in stored problems
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +35,6 @@ class Terms:
     column: Array
     parameter: Array
     coefficient: Array
-
-    @classmethod
-    def none(cls) -> Terms:
-        """No entry depends on θ."""
-        nothing = np.zeros(0, dtype=np.int64)
-        return cls(nothing, nothing, nothing, np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.row)
@@ -56,61 +52,34 @@ class Terms:
 class CanonicalForm:
     """A program of n variables and m rows whose data depend on n_θ numbers.
 
-    Attributes
-    ----------
-    n_outcomes : int
-        θ[:n_outcomes] are the outcomes, the rest is given.
-    P, P_terms : array (n, n), and what depends on θ
-    q : array (n, n_θ + 1)
-        Affine maps of θ have their constant in the last column.
-    c : array (n_θ + 1,)
-    alpha, beta : arrays (n_products, n_θ + 1)
-    A, A_terms : array (m, n), and what depends on θ
-    b : array (m, n_θ + 1)
-    equality : mask (m,)
-    cone : array (m,)
-        The number of each row's cone, −1 for rows in none. A cone's rows are in its order.
-    cone_kind : array (n_cones,)
-        A number for each cone's kind.
-    decision : array (n_decisions,)
-        Columns of the decision, in the user's order.
-    added : mask (n,)
-        Columns that are not a user's variable.
-    integer : mask (n,)
-        Columns that are integers.
-    threshold, excess, level : arrays (n_chances,)
-        Of each chance constraint the columns of its two variables, and its level.
+    Affine maps of θ are arrays ``(..., n_θ + 1)`` with their constant last. Matrices are a constant
+    part and `Terms`.
     """
 
-    n_outcomes: int
-    P: Array
+    n_outcomes: int  # θ[:n_outcomes] are the outcomes, the rest is given
+    P: Array  # (n, n)
     P_terms: Terms
-    q: Array
-    c: Array
-    alpha: Array
+    q: Array  # (n, n_θ + 1)
+    c: Array  # (n_θ + 1,)
+    alpha: Array  # (n_products, n_θ + 1)
     beta: Array
-    A: Array
+    A: Array  # (m, n)
     A_terms: Terms
-    b: Array
-    equality: Array
-    cone: Array
-    cone_kind: Array
-    decision: Array
-    added: Array
-    integer: Array
-    threshold: Array
+    b: Array  # (m, n_θ + 1)
+    equality: Array  # mask (m,)
+    cone: Array  # (m,), the number of each row's cone, −1 for rows in none; rows are in its order
+    cone_kind: Array  # (n_cones,), numbers of kinds
+    decision: Array  # (n_decisions,), columns of the decision, in the user's order
+    added: Array  # mask (n,) of the columns that are not a user's variable
+    integer: Array  # mask (n,)
+    threshold: Array  # (n_chances,), columns of the two variables of each chance constraint
     excess: Array
     level: Array
-
-    @staticmethod
-    def kind_number(kind: ConeKind) -> int:
-        """The number of a kind in `cone_kind`."""
-        return _KINDS.index(kind)
 
     def cones_of(self, rows: Array) -> Cones:
         """The cones of some rows, all the rows of each."""
         numbers, sizes = np.unique(self.cone[rows], return_counts=True)
-        kinds = tuple(_KINDS[kind] for kind in self.cone_kind[numbers])
+        kinds = tuple(CONE_KINDS[kind] for kind in self.cone_kind[numbers])
         return Cones(kinds, tuple(int(size) for size in sizes))
 
     @property
@@ -125,11 +94,6 @@ class CanonicalForm:
         row = np.concatenate([rows[row], self.P_terms.row])
         column = np.concatenate([column, self.P_terms.column])
         return sp.csr_array((np.ones(len(row), dtype=bool), (row, column)), shape=self.P.shape)
-
-    @property
-    def n_parameters(self) -> int:
-        """Length of θ."""
-        return self.q.shape[1] - 1
 
     def is_outcome(self, parameter: Array) -> Array:
         """Which of some parameters are outcomes."""
@@ -172,19 +136,17 @@ class CanonicalForm:
 
     def state(self) -> dict[str, Any]:
         """All of it as arrays by name, sparse where it pays: what is stored."""
-        state: dict[str, Any] = {"n_outcomes": self.n_outcomes}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        state: dict[str, Any] = {}
+        for name, value in vars(self).items():
             if isinstance(value, Terms):
-                for part in fields(value):
-                    state[f"{field.name}.{part.name}"] = getattr(value, part.name)
-            elif field.name in _SPARSE:
+                state |= {f"{name}.{part}": array for part, array in vars(value).items()}
+            elif name in _SPARSE:
                 place = np.flatnonzero(value)
-                state[f"{field.name}.shape"] = np.array(value.shape)
-                state[f"{field.name}.place"] = place
-                state[f"{field.name}.value"] = value.reshape(-1)[place]
-            elif field.name != "n_outcomes":
-                state[field.name] = value
+                state[f"{name}.shape"] = np.array(value.shape)
+                state[f"{name}.place"] = place
+                state[f"{name}.value"] = value.reshape(-1)[place]
+            else:
+                state[name] = value
         return state
 
     @classmethod
@@ -202,6 +164,3 @@ class CanonicalForm:
             else:
                 made[name] = state[name]
         return cls(**made)
-
-
-_SPARSE = ("P", "q", "alpha", "beta", "A", "b")

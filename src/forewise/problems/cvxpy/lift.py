@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from forewise.exceptions import ModelError
 from forewise.problems.cones import Cones
-from forewise.problems.cvxpy.chance import Chances, with_chances
+from forewise.problems.cvxpy.chance import Chance, with_chances
 from forewise.problems.cvxpy.form import Array, CanonicalForm, Terms
 from forewise.problems.programs import (
     FIRST_STAGE,
@@ -26,7 +26,7 @@ from forewise.problems.programs import (
     Program,
     ScenarioProgram,
     joined,
-)
+)  # fmt: skip
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import WORKING_DTYPE
 
@@ -122,7 +122,7 @@ class AffineBlock:
             terms.parameter[inside],
             terms.coefficient[inside],
             form.n_outcomes,
-            form.n_parameters - form.n_outcomes,
+            len(form.c) - 1 - form.n_outcomes,
         )
 
     def __call__(self, outcome: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
@@ -169,7 +169,7 @@ class Stages:
             together = form.cone == cone
             pattern[together] = pattern[together].any(0)
             uncertain_row[together] = uncertain_row[together].any()
-        uncertain = form.q[:, : form.n_outcomes].any(1)
+        uncertain = np.asarray(form.q[:, : form.n_outcomes].any(1))
         uncertain |= pattern[uncertain_row].any(0)
         free = np.ones(len(form.q), dtype=bool)
         early = np.concatenate([form.decision, form.threshold])
@@ -220,7 +220,7 @@ class LiftedForm:
     integer_recourse: torch.Tensor
     alpha: AffineBlock  # whose products with β are part of the cost
     beta: AffineBlock
-    chances: Chances
+    chances: list[Chance]
 
     @property
     def program_type(self) -> type[Program]:
@@ -257,8 +257,8 @@ class LiftedForm:
                 mean = (weights.unsqueeze(1) @ outcome).squeeze(1)
             made[name] = block(outcome[:, 0] if mean is None else mean, given)
         products = self.products(outcome, _spread(given))
-        alone = products.shape[1] == 1
-        products = products[:, 0] if alone else (weights * products).sum(1)
+        shared = products.shape[1] == 1
+        products = products[:, 0] if shared else (weights * products).sum(1)
         made["c"] = made["c"].squeeze(-1) + products
         return ScenarioProgram(weights=weights, **made)
 
@@ -337,11 +337,10 @@ def lift(form: CanonicalForm) -> LiftedForm:
         integer_recourse=torch.from_numpy(form.integer[recourse]),
         alpha=vector(form.alpha),
         beta=vector(form.beta),
-        chances=Chances(
-            threshold=[int(np.flatnonzero(first == t)[0]) for t in form.threshold],
-            excess=[int(np.flatnonzero(recourse == v)[0]) for v in form.excess],
-            level=[float(level) for level in form.level],
-        ),
+        chances=[
+            Chance(int((first == t).argmax()), int((recourse == v).argmax()), float(level))
+            for t, v, level in zip(form.threshold, form.excess, form.level, strict=True)
+        ],
     )
 
 

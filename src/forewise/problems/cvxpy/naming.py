@@ -99,13 +99,8 @@ class VariableLayout:
 
     def state(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "order": _ORDER,
-            **{
-                role: {name: list(shape) for name, shape in getattr(self, role).items()}
-                for role in _ROLES
-            },
-        }
+        roles = {role: {n: list(s) for n, s in getattr(self, role).items()} for role in _ROLES}
+        return {"order": _ORDER, **roles}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> VariableLayout:

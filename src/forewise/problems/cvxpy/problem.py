@@ -33,7 +33,7 @@ class CvxpyProblem(Problem):
     """The deterministic problem in CVXPY, and which of its parts is decided, and which uncertain.
 
     Costs and constraints are convex, linear, quadratic or with norms, logarithms and exponentials
-    (second-order and exponential cones), with the outcome anywhere in them; or linear with integers.
+    (second-order and exponential cones), with the outcome anywhere; or linear with integers.
 
         min_z Σ_j w_j min_u { objective(z, u, y_j) : constraints(z, u, y_j) }
 
@@ -57,11 +57,10 @@ class CvxpyProblem(Problem):
 
     Notes
     -----
-    Decisions stand in the order given, each flattened row by row as outcomes are; `split_decision`
-    gives them back by name and in shape. The outcome may multiply variables but must not scale a
-    quadratic term: a draw could turn it over. Variables may be ``integer=True`` or
-    ``boolean=True``, decided or recourse, where all else is linear; their problems have decisions
-    but no gradients.
+    Decisions, too, stand in the order given, each flattened row by row; `split_decision` gives them
+    back by name and in shape. The outcome may multiply variables but must not scale a quadratic
+    term: a draw could turn it over. Variables may be ``integer=True`` or ``boolean=True`` where all
+    else is linear; such problems have no gradients.
 
     Examples
     --------
@@ -110,11 +109,9 @@ class CvxpyProblem(Problem):
 
     @property
     def n_outcomes(self) -> int:
-        """Number of entries of all outcome parameters."""
         return self.form.n_outcomes
 
     def n_decisions(self, n_outcomes: int | None = None) -> int:
-        """Number of entries of all decision variables."""
         return len(self.form.decision)
 
     @property
@@ -123,15 +120,9 @@ class CvxpyProblem(Problem):
         return dict(self.layout.decision)
 
     def split_decision(self, decision: Any) -> dict[str, Any]:
-        """Decisions by variable name.
+        """Parts of ``(n_contexts, n_decisions)`` by variable name, each ``(n_contexts, *shape)``.
 
-        Parameters
-        ----------
-        decision : array or tensor (n_contexts, n_decisions), or (n_decisions,)
-
-        Returns
-        -------
-        dict of arrays or tensors (n_contexts, *shape), or of shape alone
+        One decision, ``(n_decisions,)``, gives parts without the first dimension.
         """
         return self.layout.split_decision(decision)
 
@@ -254,14 +245,10 @@ class CvxpyProblem(Problem):
         lead = 1 if self.given_values is None else len(self.given_values)
         given = self._given_for(lead, torch.device("cpu"))
         anything = torch.zeros(1, self.n_outcomes, dtype=WORKING_DTYPE)
-        return CvxpyConstraints(
-            self.layout.decision_names(),
-            *(lifted.blocks[name](anything, given) for name in "GhEe"),
-            cones=lifted.cones,
-            C=lifted.cone_blocks["G"](anything, given),
-            k=lifted.cone_blocks["h"](anything, given),
-            integer=lifted.integer_first,
-        )
+        G, h, E, e = (lifted.blocks[name](anything, given) for name in "GhEe")
+        C, k = (lifted.cone_blocks[name](anything, given) for name in "Gh")
+        names, integer = self.layout.decision_names(), lifted.integer_first
+        return CvxpyConstraints(names, G, h, E, e, cones=lifted.cones, C=C, k=k, integer=integer)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         given = self._given_for(len(outcome), outcome.device)

@@ -22,7 +22,7 @@ from forewise.problems.programs import (
     ScenarioProgram,
     apply,
     joined,
-)
+)  # fmt: skip
 from forewise.solvers.auto import AutoSolver
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.solution import Status
@@ -167,12 +167,13 @@ def _remainder(
     stages, n = lifted.stages, lifted.stages.n_decisions
     extra, k, P = len(stages.first) - n, len(stages.recourse), block["P"]
     T = torch.nn.functional.pad(block["T"], (0, 0, 0, block["W"].shape[-2] - block["T"].shape[-2]))
-    A, b = _stacked(_open(block["G"], n), block["G"], block["h"], T, block["W"], block["r"], z)
-    E, e = _stacked(_open(block["E"], n), *(block[name] for name in "EeFVs"), z)
+    padded = block | {"T": T}
+    A, b = _stacked(_open(block["G"], n), [padded[name] for name in "GhTWr"], z)
+    E, e = _stacked(_open(block["E"], n), [block[name] for name in "EeFVs"], z)
     open_rows = _open(cone_block["G"], n).numpy()
     open_cones = np.bincount(lifted.cones.of_row, open_rows, len(lifted.cones)) > 0
     matters = torch.from_numpy(open_cones[lifted.cones.of_row])
-    C, right = _stacked(matters, *(cone_block[name] for name in "GhTWr"), z)
+    C, right = _stacked(matters, [cone_block[name] for name in "GhTWr"], z)
     upper = joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1)
     lower = joined([P.new_zeros(1, k, extra), block["D"]], -1)
     q = [block["q"][:, n:] + apply(P[:, n:, :n], z), block["d"]]
@@ -195,11 +196,11 @@ def _open(first: torch.Tensor, n: int) -> torch.Tensor:
 
 
 def _stacked(
-    matters: torch.Tensor, first: torch.Tensor, bound: torch.Tensor, coupling: torch.Tensor,
-    own: torch.Tensor, own_bound: torch.Tensor, z: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    matters: torch.Tensor, blocks: list[torch.Tensor], z: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows of what is left, with the decision on the right: first-stage rows, then the others."""
     n = z.shape[-1]
+    first, bound, coupling, own, own_bound = blocks
     first, bound = first[:, matters], bound[:, matters]
     bounds = [_room(bound, first[:, :, :n], z), _room(own_bound, coupling[:, :, :n], z)]
     nothing = first.new_zeros(1, first.shape[1], own.shape[-1])

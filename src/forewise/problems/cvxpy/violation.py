@@ -10,11 +10,9 @@ far from the size of q. An integer is missed by its distance to the nearest one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
 import torch
 
 from forewise.exceptions import SolveError
@@ -32,13 +30,15 @@ from forewise.problems.feasibility import (
     row_sizes,
 )
 from forewise.problems.programs import ScenarioProgram, apply, joined
-from forewise.validation.arguments import WORKING_DTYPE
 
 # What cones may be missed by; beyond that, auxiliary variables behind them are not known either.
 _CONE_TOLERANCE = 1e-6
 _INWARDS = (-1.0, 1.0, 1.0)  # the direction in which a point always enters an exponential cone
 _BISECTIONS = 200
 _SHOWN = 5  # contexts that an error message lists
+
+
+Rows = tuple[torch.Tensor, torch.Tensor]  # a matrix, and its bounds
 
 
 class Cone(NamedTuple):
@@ -79,9 +79,10 @@ class Cone(NamedTuple):
             return (-1, 0, 1)[places[0]]
         return int(places[0] <= self.is_product)
 
-    def touches(self, columns: slice | int) -> bool:
-        """Whether it has any of these variables."""
-        return bool((self.C[:, :, columns] != 0).any())
+    @property
+    def touched(self) -> torch.Tensor:
+        """Mask ``(n_x,)`` of its variables."""
+        return _touched(self.C)[0]
 
     def size(self, size: torch.Tensor, likely: torch.Tensor) -> torch.Tensor:
         """The largest size of its rows, ``(n_contexts,)``.
@@ -132,7 +133,7 @@ class Cone(NamedTuple):
         return C, torch.cat([k[:, :1] + k[:, 1:2], k[:, :1] - k[:, 1:2], k[:, 2:]], 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CvxpyConstraints(Constraints):
     """Constraints G x ≤ h, E x = e, k − C x ∈ K, some x integers.
 
@@ -144,90 +145,79 @@ class CvxpyConstraints(Constraints):
     integer : mask (n_x,)
     """
 
-    cones: Cones = field(default_factory=Cones)
-    C: torch.Tensor = field(default_factory=lambda: torch.zeros(1, 0, 0))
-    k: torch.Tensor = field(default_factory=lambda: torch.zeros(1, 0))
-    integer: torch.Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
+    cones: Cones
+    C: torch.Tensor
+    k: torch.Tensor
+    integer: torch.Tensor
 
     def violations(self, decision: torch.Tensor, like: torch.Tensor | None = None) -> Violations:
         """As `Constraints.violations`, of all constraints."""
-        return self._binding()._all_violations(decision, like)
-
-    def _all_violations(self, decision: torch.Tensor, like: torch.Tensor | None) -> Violations:
-        n = self.n_decisions
-        z, likely = self._sized(decision, like)
+        n, own = self.n_decisions, self._binding()
+        z, likely = own._sized(decision, like)
         x, eased = z, torch.zeros(len(z), dtype=torch.bool)
-        if self.G.shape[-1] > n:
-            auxiliary, sizes, eased = self._auxiliary(z, likely)
+        if own.G.shape[-1] > n:
+            auxiliary, sizes, eased = own._auxiliary(z, likely)
             x, likely = torch.cat([z, auxiliary], 1), torch.cat([likely, sizes], 1)
-        rows, sources = self._row_violations(x, likely)
+        rows, sources = own._row_violations(x, likely)
         parts = [rows]
-        for number, cone in enumerate(self._each_cone()):
+        for number, cone in enumerate(own._each_cone()):
             violation = cone.violation(x, likely)
-            if cone.touches(slice(n, None)):
+            if cone.touched[n:].any():
                 _require_solved((violation <= _CONE_TOLERANCE) | eased, violation)
             parts.append(violation.unsqueeze(-1))
-            sources.append(Source("cone", number))
-        decided = self.integer[:n].nonzero().squeeze(-1)
-        parts.append((z - z.round()).abs()[:, decided])
-        sources += [Source("integer", i) for i in decided.tolist()]
-        return Violations(self, joined(parts, -1), sources)
+            sources.append(("cone", number))
+        integers = own.integer[:n].nonzero().squeeze(-1)
+        parts.append((z - z.round()).abs()[:, integers])
+        sources += [("integer", i) for i in integers.tolist()]
+        return Violations(own, joined(parts, -1), sources)
 
     def _binding(self) -> CvxpyConstraints:
-        """Without auxiliary variables that are bounded from one side only, and their rows and cones:
-        such a variable, a cost's say, can go as far as they ask.
+        """Without auxiliary variables that are bounded from one side only, and their constraints.
+
+        Such a variable, of a cost say, can go as far as its rows and cones ask.
         """
-        cones, G, E = self._each_cone(), as_constant(self.G), as_constant(self.E)
-        rows, kept = torch.ones(G.shape[1], dtype=torch.bool), [True] * len(cones)
-        waiting = [t for t in range(self.n_decisions, G.shape[2]) if not bool(E[:, :, t].any())]
+        cones, (G, h), (E, e) = self._each_cone(), *self._bounded()
+        C, k, of_row = as_constant(self.C), as_constant(self.k), torch.from_numpy(self.cones.of_row)
+        in_cones = torch.stack([G.new_zeros(G.shape[2]) != 0, *(cone.touched for cone in cones)])[
+            1:
+        ]
+        rows, kept = torch.ones(G.shape[1]) > 0, torch.ones(len(cones)) > 0
+        candidates = [t for t in range(self.n_decisions, G.shape[2]) if not E[:, :, t].any()]
         again = True
         while again:
             again = False
-            for t in waiting:
-                touched = rows & (G[:, :, t] != 0).any(0)
+            for t in candidates:
+                touched, held = rows & (G[:, :, t] != 0).any(0), kept & in_cones[:, t]
                 signs = {int(s) for s in -G[:, touched, t].sign().unique()}
-                in_cones = [j for j, cone in enumerate(cones) if kept[j] and cone.touches(t)]
-                signs |= {cones[j].bounds(t) for j in in_cones}
+                signs |= {cones[j].bounds(t) for j in held.nonzero().squeeze(-1).tolist()}
                 if signs in ({1}, {-1}):
-                    rows, again = rows & ~touched, True
-                    for j in in_cones:
-                        kept[j] = False
-        cone_rows = torch.tensor(kept)[torch.from_numpy(self.cones.of_row)] if kept else slice(None)
-        C, k = as_constant(self.C)[:, cone_rows], as_constant(self.k)[:, cone_rows]
-        columns = (G[:, rows] != 0).any(0).any(0) | (E != 0).any(0).any(0) | (C != 0).any(0).any(0)
+                    rows, kept, again = rows & ~touched, kept & ~held, True
+        G, h, C, k = G[:, rows], h[:, rows], C[:, kept[of_row]], k[:, kept[of_row]]
+        columns = torch.cat([_touched(G), _touched(E), _touched(C)]).any(0)
         columns[: self.n_decisions] = True
         return replace(
-            self,
-            G=G[:, rows][..., columns],
-            h=as_constant(self.h)[:, rows],
-            E=E[..., columns],
-            e=as_constant(self.e),
-            cones=self.cones.where(np.array(kept, dtype=bool)),
-            C=C[..., columns],
-            k=k,
-            integer=self.integer[columns],
-        )
+            self, G=G[..., columns], h=h, E=E[..., columns], e=e, C=C[..., columns], k=k,
+            cones=self.cones.where(kept.numpy()), integer=self.integer[columns],
+        )  # fmt: skip
 
     def name(self, source: Source, context: int) -> str:
         """What a constraint is called in messages."""
-        if source.kind == "integer":
-            return f"{self.variables[source.number]} is an integer"
-        if source.kind == "cone":
-            rows = self._each_cone()[source.number].C
-            kind = f"a {self.cones.kinds[source.number]} cone constraint"
-        else:
-            rows = (self.G if source.kind == "G" else self.E)[:, [source.number]]
-            kind = "a constraint"
-            if not bool(rows[..., self.n_decisions :].any()):
-                return super().name(source, context)
-        return f"{kind} on {listed(self._decisions_behind((rows != 0).any(0).any(0)))}"
+        kind, number = source
+        if kind == "integer":
+            return f"{self.variables[number]} is an integer"
+        if kind == "cone":
+            behind = self._decisions_behind(self._each_cone()[number].touched)
+            return f"a {self.cones.kinds[number]} cone constraint on {listed(behind)}"
+        touched = ((self.G if kind == "G" else self.E)[:, number] != 0).any(0)
+        if not touched[self.n_decisions :].any():
+            return super().name(source, context)
+        return f"a constraint on {listed(self._decisions_behind(touched))}"
 
-    def _decisions_behind(self, touched: torch.Tensor) -> Sequence[str]:
+    def _decisions_behind(self, touched: torch.Tensor) -> list[str]:
         """The decisions that variables of a mask ``(n_x,)`` depend on, through auxiliary ones."""
         n = self.n_decisions
-        groups = [(rows != 0).any(0) for rows in (self.G, self.E)]
-        groups += [(cone.C != 0).any(0).any(0, keepdim=True) for cone in self._each_cone()]
-        pattern = torch.cat(groups)
+        cones = [cone.touched[None] for cone in self._each_cone()]
+        pattern = torch.cat([(self.G != 0).any(0), (self.E != 0).any(0), *cones])
         while True:
             wider = touched | pattern[pattern[:, n:][:, touched[n:]].any(1)].any(0)
             if torch.equal(wider, touched):
@@ -270,7 +260,7 @@ class CvxpyConstraints(Constraints):
         where they were not found, and their likely sizes.
         """
         n, n_x = z.shape[1], self.G.shape[-1]
-        cones = [cone for cone in self._each_cone() if cone.touches(slice(n, None))]
+        cones = [cone for cone in self._each_cone() if cone.touched[n:].any()]
         blocks = [
             (matrix[:, rows], bound[:, rows])
             for matrix, bound in self._bounded()
@@ -282,46 +272,37 @@ class CvxpyConstraints(Constraints):
         # Auxiliary variables in units of their likely sizes.
         unit = torch.where(self.integer[n:], 1.0, _positive(guess)).unsqueeze(1)
 
-        def program_rows(
-            matrix: torch.Tensor, bound: torch.Tensor, way: torch.Tensor
-        ) -> tuple[torch.Tensor, torch.Tensor]:
-            left = joined([matrix[:, :, n:] * unit, way.expand(1, matrix.shape[1], 1)], -1)
+        def rows_in(matrix: torch.Tensor, bound: torch.Tensor, v: torch.Tensor) -> Rows:
+            left = joined([matrix[:, :, n:] * unit, v.expand(1, matrix.shape[1], 1)], -1)
             return left, bound - apply(matrix[:, :, :n], z)
 
-        parts = [(torch.zeros(1, 1, n_x, dtype=WORKING_DTYPE), z.new_zeros(1, 1))]  # v ≥ 0
+        v, nothing = -z.new_ones(1, 1, 1), (z.new_zeros(1, 0, n_x), z.new_zeros(1, 0))
+        plain_rows = [rows_in(z.new_zeros(1, 1, n_x), z.new_zeros(1, 1), v)]  # v ≥ 0
         for (matrix, bound), signs in zip(blocks, ((1,), (1, -1)), strict=True):
             row = _positive(row_sizes(matrix, bound, size, likely))
-            parts += [(s * matrix / row.unsqueeze(-1), s * bound / row) for s in signs]
-        made = [program_rows(*part, -z.new_ones(1, 1, 1)) for part in parts]
-        G, h = joined([left for left, _ in made], -2), joined([right for _, right in made], -1)
+            plain_rows += [
+                rows_in(s * matrix / row.unsqueeze(-1), s * bound / row, v) for s in signs
+            ]
+        cone_rows = [rows_in(*nothing, 0 * v)]
+        for cone in cones:
+            inwards = _INWARDS if cone.kind is ConeKind.EXPONENTIAL else (1.0,)
+            way = [*inwards, *[0.0] * (cone.C.shape[1] - len(inwards))]
+            v = -float(eased) * z.new_tensor(way).reshape(1, -1, 1)
+            cone_rows.append(rows_in(*cone.scaled(size, likely), v))
+        (G, h), (C, k) = (
+            (joined([left for left, _ in rows], -2), joined([right for _, right in rows], -1))
+            for rows in (plain_rows, cone_rows)
+        )
         q = z.new_zeros(1, G.shape[-1])
         q[:, -1] = 1
-        C, k = [z.new_zeros(1, 0, G.shape[-1])], [z.new_zeros(1, 0)]
-        for cone in cones:
-            way = z.new_zeros(1, cone.C.shape[1], 1)
-            if eased:
-                inwards = _INWARDS if cone.kind is ConeKind.EXPONENTIAL else (1.0,)
-                way[0, : len(inwards), 0] = -z.new_tensor(inwards)
-            left, right = program_rows(*cone.scaled(size, likely), way)
-            C, k = [*C, left], [*k, right]
-        answer = solve_recourse(
-            typed_program(
-                ScenarioProgram(weights=z.new_ones(len(z), 1), q=q, G=G, h=h),
-                torch.cat([self.integer[n:], self.integer.new_zeros(1)]),
-                Cones(tuple(c.kind for c in cones), tuple(c.C.shape[1] for c in cones)),
-                joined(C, -2),
-                joined(k, -1),
-            )
-        )
-        return answer.x[:, :-1] * unit[:, 0], guess
+        plain = ScenarioProgram(weights=z.new_ones(len(z), 1), q=q, G=G, h=h)
+        integer = torch.cat([self.integer[n:], self.integer.new_zeros(1)])
+        kinds = Cones(tuple(c.kind for c in cones), tuple(c.C.shape[1] for c in cones))
+        program = typed_program(plain, integer, kinds, C, k)
+        return solve_recourse(program).x[:, :-1] * unit[:, 0], guess
 
 
-def _guesses(
-    likely: torch.Tensor,
-    blocks: list[tuple[torch.Tensor, torch.Tensor]],
-    cones: list[Cone],
-    n_x: int,
-) -> torch.Tensor:
+def _guesses(likely: torch.Tensor, blocks: list[Rows], cones: list[Cone], n_x: int) -> torch.Tensor:
     """Likely sizes of auxiliary variables, ``(n_contexts, n_x − n_decisions)``; 0 if none is known.
 
     The least that a row leaves to them: first by rows with decisions or bounds, then by rows with
@@ -334,14 +315,19 @@ def _guesses(
         rows += [(cone.C, cone.room(sizes)) for cone in cones]
         least = torch.full_like(sizes[:, n:], torch.inf)
         for matrix, room in rows:
-            for t in range(n, n_x if matrix.shape[1] else n):
-                own = matrix[:, :, t].abs()
+            for t in _touched(matrix)[0, n:].nonzero().squeeze(-1).tolist():
+                own = matrix[:, :, n + t].abs()
                 left = torch.where((own > 0) & (room > 0), room / own, torch.inf)
-                least[:, t - n] = torch.minimum(least[:, t - n], left.amin(-1))
+                least[:, t] = torch.minimum(least[:, t], left.amin(-1))
         new = torch.where((sizes[:, n:] == 0) & least.isfinite(), least, sizes[:, n:])
         if torch.equal(new, sizes[:, n:]):
             return new
         sizes = torch.cat([likely, new], 1)
+
+
+def _touched(matrix: torch.Tensor) -> torch.Tensor:
+    """Mask ``(1, n_x)`` of the columns that are not zero."""
+    return (matrix != 0).any(0).any(0, keepdim=True)
 
 
 def _positive(size: torch.Tensor) -> torch.Tensor:
