@@ -82,17 +82,11 @@ class Problem(ABC):
         return ScenarioProgram
 
     def certainty_equivalent(self) -> CertaintyEquivalent | None:
-        """The statistic that decides as well as the whole distribution; None where none is known.
-
-        Asked by learners before they spend time on a distribution.
-        """
+        """The statistic that decides as well as the whole distribution; None if none is known."""
         return None
 
     def gradient_unsupported_reason(self) -> str | None:
-        """Why decisions have no gradients, and what to do instead; None where they have.
-
-        Asked by learners that train through the solver.
-        """
+        """Why decisions have no gradients, and what to do instead; None where they have."""
         return None
 
     def direct_unsupported_reason(self) -> str | None:
@@ -121,16 +115,14 @@ class Problem(ABC):
 
         Parameters
         ----------
-        decision : table (n_contexts, n_decisions), or (n_contexts,) where there is one decision
-        given : as for `bound`, optional
+        decision, given : as for `cost`
 
         Notes
         -----
         The size of a row a'z ≤ b is the largest of |b| and the terms |a_k z_k|. Where b = 0, as
         for z ≥ 0, it is that of the context's other decisions, so that −1e-12 beside 1 is rounding.
         A decision that is −1e-12 altogether is rounding beside other contexts, beside the outcome
-        (in `cost`), or, where there is neither, below 1e-10. An integer is missed by its distance
-        to the nearest one.
+        (in `cost`), or, where there is neither, below 1e-10.
         """
         check_same_rows(decision=decision, given=given)
         chosen = as_table("decision", decision)
@@ -216,13 +208,7 @@ class Problem(ABC):
         return program
 
     def with_risk(self, risk: Risk) -> Problem:
-        """The problem that minimises a risk of the cost instead of its mean.
-
-        Parameters
-        ----------
-        risk : Risk
-            `Expectation()`, `CVaR(level)`, `MeanCVaR(weight, level)` or `WorstCase()`.
-        """
+        """The problem that minimises a risk of the cost, such as `CVaR(0.9)`, and not its mean."""
         return self if isinstance(risk, Expectation) else RiskAverseProblem(self, risk)
 
     def training_cost(self, first_stage: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
@@ -248,10 +234,7 @@ class Problem(ABC):
         return None
 
     def bound(self, given: Any) -> Problem:
-        """The problem for contexts whose given data are known; itself where nothing is given.
-
-        Called before programs and costs are asked for, by whoever has the data.
-        """
+        """The problem for contexts whose given data are known; itself where nothing is given."""
         if given is not None:
             raise InvalidInputError(
                 f"given must be None for a {type(self).__name__}, which has no given parameters; "
@@ -288,10 +271,7 @@ class Problem(ABC):
         return {"decision": decision}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are made anew from the arguments, as arrays.
-
-        Two equal problems then have equal bytes, which tensors have not.
-        """
+        """Copies and pickles are made anew from arrays: equal problems then have equal bytes."""
         arguments = {
             name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
             for name in inspect.signature(type(self)).parameters
@@ -370,7 +350,6 @@ class RiskAverseProblem(Problem):
         return tail_program(program, self.risk)
 
     def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
-        """The problem's own: costs by scenario, before the risk of them is taken."""
         return self.problem.recourse_program(scenarios)
 
     def training_cost(self, first_stage: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
@@ -379,7 +358,6 @@ class RiskAverseProblem(Problem):
         return self.risk.realised(self.unchecked_cost(decision, outcome), first_stage[:, -1])
 
     def gradient_unsupported_reason(self) -> str | None:
-        """The problem's own, and that of the worst case."""
         if self.risk.level == 1:
             return (
                 "the worst case cannot be learned from one outcome per context: train with "
@@ -388,7 +366,6 @@ class RiskAverseProblem(Problem):
         return self.problem.gradient_unsupported_reason()
 
     def direct_unsupported_reason(self) -> str | None:
-        """A risk is about a distribution."""
         return (
             f"{self.risk} is about the distribution of the cost, and a direct rule has no "
             "distribution: use a CombinedLearner or a DecoupledLearner"

@@ -79,11 +79,6 @@ class Constraints:
         )
         return cls(variables, G, h, E, e, [name for name, *_ in (*inequalities, *equalities)])
 
-    @property
-    def n_decisions(self) -> int:
-        """Number of decisions."""
-        return len(self.variables)
-
     def violations(self, decision: torch.Tensor, like: torch.Tensor | None = None) -> Violations:
         """Violation of every constraint by finite decisions ``(n_contexts, n_decisions)``.
 
@@ -196,13 +191,8 @@ def feasible_contexts(
 ) -> torch.Tensor:
     """Mask ``(n_contexts,)`` of the decisions that meet the constraints.
 
-    `like` is that of `Constraints.violations`; messages use `name` for the decisions and `rows` for
-    their contexts.
-
-    Raises
-    ------
-    InfeasibleDecisionError
-        Unless `on_infeasible` is "infinite" or all meet them.
+    Raises an `InfeasibleDecisionError` unless `on_infeasible` is "infinite" or all meet them.
+    `like` is that of `Constraints.violations`; messages use `name` and the contexts' `rows`.
     """
     if on_infeasible not in ("raise", "infinite"):
         raise InvalidInputError(

@@ -146,19 +146,16 @@ class CvxpyProblem(Problem):
         return self.layout.decision_names()
 
     def bound(self, given: Any) -> CvxpyProblem:
-        """The same problem for contexts whose given data are known.
-
-        Row i of what is given belongs to row i of scenarios, decisions and outcomes. Gradients
-        flow to it.
+        """The same problem for contexts whose given data are known, with gradients in them.
 
         Parameters
         ----------
         given : dict or `Given` from parameter name to values, table, or None
-            Values of a parameter have shape (n_contexts, *shape): an array, a tensor, a series or a
-            data frame. An array or a series is for the only given parameter, or for all of them
-            side by side, (n_contexts, n_given), each flattened row by row. A data frame has their
-            names as columns, ``budget`` or ``room[0]``, in any order; where there is one parameter
-            it may have others. One row serves any number of contexts.
+            Row i belongs to row i of scenarios, decisions and outcomes; one row serves any number.
+            Values of a parameter have shape (n_contexts, *shape). An array or a series is for the
+            only given parameter, or for all of them side by side, (n_contexts, n_given), each
+            flattened row by row. A data frame has their names as columns, ``budget`` or
+            ``room[0]``, in any order; where there is one parameter it may have others.
         """
         if given is None:
             return self

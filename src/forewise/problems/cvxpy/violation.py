@@ -138,21 +138,16 @@ class CvxpyConstraints(Constraints):
     """Constraints G x ≤ h, E x = e, k − C x ∈ K, some x integers.
 
     x is the decision with auxiliary variables behind it, which may take any value.
-
-    Attributes
-    ----------
-    cones, C, k : the cones of further rows, and these
-    integer : mask (n_x,)
     """
 
     cones: Cones
-    C: torch.Tensor
-    k: torch.Tensor
-    integer: torch.Tensor
+    C: torch.Tensor  # (n_contexts | 1, n_rows, n_x)
+    k: torch.Tensor  # (n_contexts | 1, n_rows)
+    integer: torch.Tensor  # mask (n_x,)
 
     def violations(self, decision: torch.Tensor, like: torch.Tensor | None = None) -> Violations:
         """As `Constraints.violations`, of all constraints."""
-        n, own = self.n_decisions, self._binding()
+        n, own = len(self.variables), self._binding()
         z, likely = own._sized(decision, like)
         x, eased = z, torch.zeros(len(z), dtype=torch.bool)
         if own.G.shape[-1] > n:
@@ -182,7 +177,8 @@ class CvxpyConstraints(Constraints):
             1:
         ]
         rows, kept = torch.ones(G.shape[1]) > 0, torch.ones(len(cones)) > 0
-        candidates = [t for t in range(self.n_decisions, G.shape[2]) if not E[:, :, t].any()]
+        n = len(self.variables)
+        candidates = [t for t in range(n, G.shape[2]) if not E[:, :, t].any()]
         again = True
         while again:
             again = False
@@ -194,7 +190,7 @@ class CvxpyConstraints(Constraints):
                     rows, kept, again = rows & ~touched, kept & ~held, True
         G, h, C, k = G[:, rows], h[:, rows], C[:, kept[of_row]], k[:, kept[of_row]]
         columns = torch.cat([_touched(G), _touched(E), _touched(C)]).any(0)
-        columns[: self.n_decisions] = True
+        columns[:n] = True
         return replace(
             self, G=G[..., columns], h=h, E=E[..., columns], e=e, C=C[..., columns], k=k,
             cones=self.cones.where(kept.numpy()), integer=self.integer[columns],
@@ -209,13 +205,13 @@ class CvxpyConstraints(Constraints):
             behind = self._decisions_behind(self._each_cone()[number].touched)
             return f"a {self.cones.kinds[number]} cone constraint on {listed(behind)}"
         touched = ((self.G if kind == "G" else self.E)[:, number] != 0).any(0)
-        if not touched[self.n_decisions :].any():
+        if not touched[len(self.variables) :].any():
             return super().name(source, context)
         return f"a constraint on {listed(self._decisions_behind(touched))}"
 
     def _decisions_behind(self, touched: torch.Tensor) -> list[str]:
         """The decisions that variables of a mask ``(n_x,)`` depend on, through auxiliary ones."""
-        n = self.n_decisions
+        n = len(self.variables)
         cones = [cone.touched[None] for cone in self._each_cone()]
         pattern = torch.cat([(self.G != 0).any(0), (self.E != 0).any(0), *cones])
         while True:
