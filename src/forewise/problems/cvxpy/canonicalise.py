@@ -27,11 +27,8 @@ _CONES = {"SOC": ConeKind.SECOND_ORDER, "ExpCone": ConeKind.EXPONENTIAL}
 def canonicalise(model: CheckedModel) -> CanonicalForm:
     """The canonical form of a checked CVXPY problem.
 
-    Raises
-    ------
-    ModelError
-        Where only the arrays tell that it cannot be used: cones that forewise does not know,
-        an outcome in a quadratic term, integers or chance constraints where all is not linear.
+    Raises a `ModelError` where only the arrays tell that it cannot be used: unknown cones, an
+    outcome in a quadratic term, chance constraints with cones, integers in what is not linear.
     """
     form = _read(model)
     _require_linear_outcomes(form, model.outcome)

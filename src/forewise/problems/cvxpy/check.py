@@ -35,12 +35,8 @@ def check(
 ) -> CheckedModel:
     """The user's problem, if it can become a stochastic program.
 
-    Raises
-    ------
-    InvalidInputError
-        If an argument is something else than `CvxpyProblem` takes.
-    ModelError
-        If the problem cannot be used, with what to write instead.
+    Raises an `InvalidInputError` for wrong arguments, and a `ModelError` that says what to write
+    instead for problems that cannot be used.
     """
     cp = import_cvxpy()
     _check_kinds(objective, constraints, cp)

@@ -135,7 +135,7 @@ class CanonicalForm:
         )
 
     def state(self) -> dict[str, Any]:
-        """All of it as arrays by name, sparse where it pays: what is stored."""
+        """Arrays by name, sparse where it pays: what is stored."""
         state: dict[str, Any] = {}
         for name, value in vars(self).items():
             if isinstance(value, Terms):

@@ -9,6 +9,7 @@ and given, evaluated for a batch by a few tensor operations.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -139,21 +140,16 @@ class AffineBlock:
         return value.reshape(*value.shape[:-1], *self.constant.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Stages:
-    """Which columns and rows belong where, by their numbers in the canonical form.
-
-    `first` has the decision and then the auxiliary variables. Scenario inequalities that touch the
-    first stage (`coupled`) come before those that do not. Rows of cones are not among the others.
-    """
+class Stages(NamedTuple):
+    """Which columns and rows belong where, by their numbers in the canonical form."""
 
     n_decisions: int
-    first: Array
+    first: Array  # columns: the decision, and then the auxiliary variables
     recourse: Array
-    G: Array
+    G: Array  # rows, those of cones not among them
     E: Array
-    coupled: Array
-    uncoupled: Array
+    T: Array  # the first n_coupled touch the first stage
+    n_coupled: int
     F: Array
     first_cone_rows: Array
     scenario_cone_rows: Array
@@ -189,14 +185,15 @@ class Stages:
         touches = pattern[:, first].any(1)
         inequality = ~form.equality & ~in_cone
         rows = np.arange(len(pattern))
+        coupled = rows[scenario & inequality & touches]
         return cls(
             n_decisions=len(form.decision),
             first=first,
             recourse=recourse,
             G=rows[~scenario & inequality],
             E=rows[~scenario & form.equality],
-            coupled=rows[scenario & inequality & touches],
-            uncoupled=rows[scenario & inequality & ~touches],
+            T=np.concatenate([coupled, rows[scenario & inequality & ~touches]]),
+            n_coupled=len(coupled),
             F=rows[scenario & form.equality],
             first_cone_rows=rows[~scenario & in_cone],
             scenario_cone_rows=rows[scenario & in_cone],
@@ -279,17 +276,10 @@ class LiftedForm:
 
 
 def lift(form: CanonicalForm) -> LiftedForm:
-    """Sort a form into stages and blocks.
-
-    Raises
-    ------
-    ModelError
-        If an equation ties the decision alone to the outcome.
-    """
+    """Sort a form into stages and blocks."""
     stages = Stages.from_form(form)
     first, recourse = stages.first, stages.recourse
     known, seen = stages.first_cone_rows, stages.scenario_cone_rows
-    scenario_rows = np.concatenate([stages.coupled, stages.uncoupled])
     if not form.pattern()[np.ix_(stages.F, recourse)].any(1).all():
         raise ModelError(
             "an equality constraint ties the decision alone to the outcome, which no decision "
@@ -317,9 +307,9 @@ def lift(form: CanonicalForm) -> LiftedForm:
             "e": vector(form.b[stages.E]),
             "D": curvature(recourse),
             "d": vector(form.q[recourse]),
-            "T": rows(stages.coupled, first),
-            "W": rows(scenario_rows, recourse),
-            "r": vector(form.b[scenario_rows]),
+            "T": rows(stages.T[: stages.n_coupled], first),
+            "W": rows(stages.T, recourse),
+            "r": vector(form.b[stages.T]),
             "F": rows(stages.F, first),
             "V": rows(stages.F, recourse),
             "s": vector(form.b[stages.F]),

@@ -40,7 +40,7 @@ class VariableLayout:
         return cls(*({leaf.name(): tuple(leaf.shape) for leaf in part} for part in leaves))
 
     def decision_names(self) -> list[str]:
-        """Name of every decision, and its place where its variable has several."""
+        """Name and place of each entry of the decision variables, as ``order[3]``."""
         return _entry_names(self.decision)
 
     def split_decision(self, decision: Any) -> dict[str, Any]:
@@ -104,13 +104,7 @@ class VariableLayout:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> VariableLayout:
-        """The layout that `state` was taken of.
-
-        Raises
-        ------
-        StorageError
-            If its decisions were flattened column by column, as once they were, and that matters.
-        """
+        """The layout that `state` was taken of, if decisions were flattened row by row in it."""
         layout = cls(
             *({name: tuple(s) for name, s in state.get(role, {}).items()} for role in _ROLES)
         )

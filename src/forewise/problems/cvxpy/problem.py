@@ -142,7 +142,6 @@ class CvxpyProblem(Problem):
         return None if rows == 1 else rows
 
     def decision_names(self, n_outcomes: int | None = None) -> list[str]:
-        """Name and place of each entry of the decision variables, as ``order[3]``."""
         return self.layout.decision_names()
 
     def bound(self, given: Any) -> CvxpyProblem:
