@@ -69,11 +69,12 @@ class Constraints:
         equalities: Sequence[NamedRow] = (),
     ) -> Constraints:
         """Constraints of single rows (name, a, b): a'z ≤ b, and a'z = b."""
-        nothing = ("", torch.zeros(len(variables), dtype=WORKING_DTYPE), torch.zeros(()))
+        # A row of zeros makes the blocks where there are no rows.
+        zeros = ("", torch.zeros(len(variables)), torch.zeros(()))
         (G, h), (E, e) = (
             (
-                torch.stack([a for _, a, _ in (nothing, *rows)])[None, 1:],
-                torch.stack([b.to(WORKING_DTYPE) for *_, b in (nothing, *rows)])[None, 1:],
+                torch.stack([as_constant(a) for _, a, _ in (zeros, *rows)])[None, 1:],
+                torch.stack([as_constant(b) for *_, b in (zeros, *rows)])[None, 1:],
             )
             for rows in (inequalities, equalities)
         )
