@@ -10,12 +10,7 @@ import torch
 
 from forewise.display import ROWS, counted, html_table
 from forewise.exceptions import InvalidInputError
-from forewise.validation.arguments import (
-    WORKING_DTYPE,
-    as_finite,
-    as_tensor,
-    require_nonnegative,
-)
+from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_tensor, require_nonnegative
 
 
 @dataclass(frozen=True, eq=False)

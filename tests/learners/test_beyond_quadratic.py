@@ -65,9 +65,9 @@ def test_learn_decide_score_and_store(learner, tmp_path):
     [fw.CombinedLearner(staffing(), gaussian()), fw.DirectLearner(staffing())],
     ids=["combined", "direct"],
 )
-def test_whole_numbers_are_not_learned_through(learner):
+def test_integers_are_not_learned_through(learner):
     with pytest.raises(
         fw.exceptions.UnsupportedProblemError,
-        match=r"whole numbers, .* no gradient: use a DecoupledLearner; or .* relaxation",
+        match=r"integers, .* no gradient: use a DecoupledLearner; or .* relaxation",
     ):
         learner.fit(*table())

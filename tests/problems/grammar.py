@@ -12,7 +12,7 @@ import forewise as fw
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class DrawnProblem:
     """The deterministic problem as it was drawn."""
 
     build: Any  # (decision, recourse, outcome, given) -> (cost, constraints)
@@ -39,7 +39,7 @@ class Written:
         return cp.Problem(cp.Minimize(total), rows)
 
 
-def draw_problem(rng: np.random.Generator) -> Written:
+def draw_problem(rng: np.random.Generator) -> DrawnProblem:
     """A feasible, bounded problem: bounded decisions, recourse that can take any imbalance."""
     n, k, n_y = int(rng.integers(1, 4)), int(rng.integers(0, 3)), int(rng.integers(1, 4))
     n_g = int(rng.integers(0, 2))
@@ -84,7 +84,7 @@ def draw_problem(rng: np.random.Generator) -> Written:
             rows.append(cp.sum(z) <= 1)
         return cost, rows
 
-    return Written(build, n, k, n_y, n_g)
+    return DrawnProblem(build, n, k, n_y, n_g)
 
 
 def _atom(kind: int, x: Any, draw: dict[str, Any]) -> Any:

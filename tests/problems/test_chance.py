@@ -69,14 +69,14 @@ def test_gradients_and_recourse_and_risk_go_along():
     problem = fw.CvxpyProblem(cp.Minimize(cost), rows, decision=order, outcome=demand)
     values = torch.from_numpy(np.random.default_rng(3).gamma(4.0, 1.0, (2, 9, 1)))
 
-    def told(values: torch.Tensor) -> torch.Tensor:
+    def decided(values: torch.Tensor) -> torch.Tensor:
         return fw.solve(problem, fw.Scenarios(values)).decision[:, 0].sum()
 
     values.requires_grad_()
-    (gradient,) = torch.autograd.grad(told(values), values)
+    (gradient,) = torch.autograd.grad(decided(values), values)
     move = torch.from_numpy(np.random.default_rng(4).normal(size=(2, 9, 1)))
     with torch.no_grad():
-        change = (told(values + 1e-5 * move) - told(values - 1e-5 * move)) / 2e-5
+        change = (decided(values + 1e-5 * move) - decided(values - 1e-5 * move)) / 2e-5
     assert (gradient * move).sum().item() == pytest.approx(change.item(), rel=1e-4)
     averse = fw.solve(problem.with_risk(fw.CVaR(0.5)), fw.Scenarios(values.detach()))
     neutral = fw.solve(problem, fw.Scenarios(values.detach()))
@@ -106,8 +106,8 @@ def bad(which: str) -> None:
         rows = [fw.chance(z <= 3, 0.9), z >= y]
         fw.CvxpyProblem(cp.Minimize(z), rows, decision=z, outcome=y)
     else:
-        whole = cp.Variable(integer=True, name="whole")
-        fw.CvxpyProblem(cp.Minimize(whole), [fw.chance(y <= whole, 0.9)], decision=whole, outcome=y)
+        count = cp.Variable(integer=True, name="count")
+        fw.CvxpyProblem(cp.Minimize(count), [fw.chance(y <= count, 0.9)], decision=count, outcome=y)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def bad(which: str) -> None:
         ("level", "level must be between 0 and 1, but is 1.0"),
         ("equation", "chance takes an inequality"),
         ("certain", "neither an outcome nor recourse is in `z <= 3"),
-        ("whole", "can only stand in linear and quadratic problems"),
+        ("count", "can only stand in linear and quadratic problems"),
     ],
 )
 def test_what_it_cannot_be_is_said(which, message):

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.problems.cvxpy.lifting import stages_of
 from forewise.testing import check_problem
 
 N = 4
@@ -352,12 +351,12 @@ def test_what_needs_no_outcome_is_decided_once():
     held = np.ones(3)
     cost = cp.norm1(z - held) + cp.sum_squares(z - y) + cp.sum(cp.abs(z - y))
     problem = fw.CvxpyProblem(cp.Minimize(cost), [], decision=z, outcome=y)
-    stages = stages_of(problem.form)
-    assert len(stages.first) == 6  # the decision, and its distance from what is held
-    assert len(stages.recourse) == 3  # one per absolute value; squares have none
-    assert len(stages.coupled) == 3
-    assert len(stages.F) == 0
     values = rng().normal(size=(1, 4, 3))
+    program = problem.program(fw.Scenarios(values))
+    assert program.n_decisions == 6  # the decision, and its distance from what is held
+    assert program.n_recourse == 3  # one per absolute value; squares have none
+    assert program.T.shape[-2] == 3
+    assert program.F.shape[-2] == 0
     solution = fw.solve(problem, fw.Scenarios(values))
     truth = cp.Problem(cp.Minimize(
         cp.norm1(z - held) + sum(cp.sum_squares(z - v) + cp.norm1(z - v) for v in values[0]) / 4

@@ -12,7 +12,7 @@ z, x = cp.Variable(2, name="z"), cp.Variable(2, name="x")
 y, price = cp.Parameter(2, name="y"), cp.Parameter(name="price")
 scale = cp.Parameter(nonneg=True, name="scale")
 matrix = cp.Parameter((2, 2), PSD=True, name="matrix")
-whole, yes = cp.Variable(2, integer=True, name="whole"), cp.Variable(2, boolean=True, name="yes")
+count, yes = cp.Variable(2, integer=True, name="count"), cp.Variable(2, boolean=True, name="yes")
 
 
 def make(objective, constraints=(), *, decision=z, outcome=y, given=None):
@@ -64,8 +64,8 @@ def make(objective, constraints=(), *, decision=z, outcome=y, given=None):
         (lambda: make(y @ z + price), "price has neither a role nor a value: name it in outcome="),
         (lambda: make(y @ z, given=y), "y is both outcome and given"),
         (
-            lambda: make(y @ whole + cp.sum_squares(whole - y), decision=whole),
-            r"whole is integer, and `quad_over_lin\(whole .* is not linear: .*HiGHS.*relaxation",
+            lambda: make(y @ count + cp.sum_squares(count - y), decision=count),
+            r"count is integer, and `quad_over_lin\(count .* is not linear: .*HiGHS.*relaxation",
         ),
         (
             lambda: make(y @ z + cp.sum(yes), [cp.norm(z) <= cp.sum(yes)]),

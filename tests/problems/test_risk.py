@@ -153,18 +153,18 @@ def test_gradients_equal_finite_differences(risk, full):
     averse = problem.with_risk(risk)
     direction = torch.tensor([1.0, -0.7], dtype=torch.float64)
 
-    def told(values: torch.Tensor) -> torch.Tensor:
+    def decided(values: torch.Tensor) -> torch.Tensor:
         solution = fw.solve(averse, fw.Scenarios(values, scenarios.weights))
         return (solution.decision @ direction).sum() + solution.objective.sum()
 
     values = scenarios.values.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(told(values), values)
+    (gradient,) = torch.autograd.grad(decided(values), values)
     random = np.random.default_rng(0)
     step = 1e-5
     for _ in range(4):
         move = torch.from_numpy(random.normal(size=tuple(values.shape)))
         with torch.no_grad():
-            change = (told(values + step * move) - told(values - step * move)) / (2 * step)
+            change = (decided(values + step * move) - decided(values - step * move)) / (2 * step)
         assert (gradient * move).sum().item() == pytest.approx(change.item(), rel=2e-4, abs=2e-4)
 
 

@@ -39,8 +39,8 @@ def test_a_portfolio_may_return_more_than_is_asked_for(scale):
     decision = np.array([[1.0, 0.0], [0.0, 2.0], [0.4, 0.2], [3.0, 0.0], [2.0, -0.5]]) * scale
     expected = [0.0, 0.0, 0.2, 1 / 3, 1.0]
     assert problem.violation(decision).tolist() == pytest.approx(expected, abs=1e-12)
-    whole = fw.Portfolio([0.1, 0.2], 0.1 * scale, budget=scale)
-    assert whole.violation(np.array([[0.5, 0.5], [1.0, 1.0]]) * scale).tolist() == [0.0, 1.0]
+    with_budget = fw.Portfolio([0.1, 0.2], 0.1 * scale, budget=scale)
+    assert with_budget.violation(np.array([[0.5, 0.5], [1.0, 1.0]]) * scale).tolist() == [0.0, 1.0]
 
 
 def test_rounding_is_no_violation():
@@ -138,8 +138,27 @@ def test_decisions_break_constraints_where_cvxpy_says_so(seed):
     assert broken.tolist() == (np.array(values) > values[0] + 1e-6 * abs(values[0])).tolist()
 
 
+def test_variables_of_a_cost_are_no_constraints():
+    """|z − 1|, a norm and a logarithm of the cost bound their own variables from one side only."""
+    z, y = cp.Variable(2, name="z"), cp.Parameter(2)
+    cost = cp.norm1(z - 1) + cp.norm(z) - cp.sum(cp.log(z + 3)) + cp.sum_squares(z - y)
+    problem = fw.CvxpyProblem(cp.Minimize(cost), [cp.sum(z) <= 4], decision=z, outcome=y)
+    decision = [[2.0, 2.0], [9.0, -1.0]]
+    assert problem.violation(decision).tolist() == pytest.approx([0.0, 4 / 9])
+    costs = problem.cost(decision, np.zeros((2, 2)), on_infeasible="infinite")
+    assert costs.isinf().tolist() == [False, True]
+
+
+def test_a_limit_of_zero_is_met_by_zero():
+    z, y = cp.Variable(3, name="z"), cp.Parameter(3)
+    rows = [cp.norm(cp.pos(z)) <= 0]
+    problem = fw.CvxpyProblem(cp.Minimize(cp.sum_squares(z - y)), rows, decision=z, outcome=y)
+    assert problem.violation([[-1.0, -2.0, 0.0]]).item() < 1e-9
+    assert problem.violation([[-1.0, -2.0, 0.1]]).item() > 0.01
+
+
 @pytest.mark.parametrize("integer", [{"integer": True}, {"boolean": True}])
-def test_whole_numbers_are_whole(integer):
+def test_integers_are_integers(integer):
     z, y = cp.Variable(2, name="staff", **integer), cp.Parameter(2)
     problem = fw.CvxpyProblem(
         cp.Minimize(cp.sum(cp.abs(z - y))), [cp.sum(z) <= 1], decision=z, outcome=y

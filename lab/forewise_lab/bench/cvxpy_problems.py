@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import forewise as fw
-from forewise.problems.cvxpy.reading import import_cvxpy
+from forewise.problems.cvxpy.expressions import import_cvxpy
 
 
 def newsvendor(problem: fw.Newsvendor, n_items: int) -> fw.CvxpyProblem:

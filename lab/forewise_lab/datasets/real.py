@@ -7,7 +7,7 @@ import numpy as np
 from forewise.exceptions import InvalidInputError
 from forewise.problems import CVaR, Newsvendor, Problem, QuadraticNewsvendor
 from forewise.problems.cvxpy import CvxpyProblem
-from forewise.problems.cvxpy.reading import import_cvxpy
+from forewise.problems.cvxpy.expressions import import_cvxpy
 
 #: Cost of a unit too few and of a unit too many, together.
 SHORTAGE_AND_EXCESS = 10.0

@@ -20,7 +20,7 @@ from forewise.features import relative_to
 from forewise.policy import ScenarioPolicy
 from forewise.predictors import BoostingPredictor, PointPredictor
 from forewise.problems import Newsvendor, Problem
-from forewise.problems.risk_averse import without_risk
+from forewise.problems.base import without_risk
 from forewise_lab.datasets import (
     bakery_newsvendor,
     bakery_store_days,

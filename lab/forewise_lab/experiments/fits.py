@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from forewise.evaluation.costs import informed_optimum
 
 from forewise.datasets import Split
 from forewise.evaluation import crps, expected_regret, interval_coverage, oracle_decision
+from forewise.evaluation.costs import informed_optimum
 from forewise.exceptions import InvalidInputError
 from forewise.policy import Policy
 from forewise.problems import Problem

@@ -12,7 +12,7 @@ from forewise.datasets import Dataset
 from forewise.evaluation import oracle_decision
 from forewise.policy import Policy, ScenarioPolicy
 from forewise.problems import Problem
-from forewise.problems.risk_averse import without_risk
+from forewise.problems.base import without_risk
 from forewise.scenarios import Scenarios
 from forewise.solvers import Solver
 

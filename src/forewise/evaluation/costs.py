@@ -16,15 +16,9 @@ from forewise.problems import Problem
 from forewise.problems.feasibility import FEASIBILITY_TOLERANCE, feasible_contexts
 from forewise.scenarios import Scenarios
 from forewise.solvers import Solution, Solver, Status, solve
-from forewise.validation.arguments import (
-    WORKING_DTYPE,
-    as_finite,
-    as_scalar,
-    as_table,
-    require_instance,
-    row_labels,
-)
-from forewise.validation.tables import column_names
+from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_scalar, as_table
+from forewise.validation.frames import column_names, row_labels
+from forewise.validation.parameters import require_instance
 
 # Items of a chunk: at most so many, and so many numbers in all. A solver holds some dozen copies of
 # the numbers.

@@ -22,10 +22,11 @@ from forewise.learners.base import Learner
 from forewise.policy.base import Policy
 from forewise.problems.base import Problem
 from forewise.problems.feasibility import FEASIBILITY_TOLERANCE
-from forewise.validation.arguments import as_tensor, require_instance, row_labels
-from forewise.validation.given import given_rows, take_rows
-from forewise.validation.parameters import require_count
-from forewise.validation.tables import check_same_rows, column_names
+from forewise.validation.arguments import as_tensor
+from forewise.validation.frames import column_names, row_labels, take_rows
+from forewise.validation.given import given_rows
+from forewise.validation.parameters import require_count, require_instance
+from forewise.validation.tables import check_same_rows
 
 if TYPE_CHECKING:
     import pandas as pd

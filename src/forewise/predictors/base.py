@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from forewise.exceptions import UnfittedError
 from forewise.scenarios import Scenarios
-from forewise.validation.arguments import as_random_state
-from forewise.validation.parameters import require_count
+from forewise.validation.parameters import as_random_state, require_count
 from forewise.validation.tables import check_contexts, check_training_data
 
 

@@ -18,8 +18,12 @@ from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
 from forewise.predictors.sampling import fixed_blocks, mean_and_std, normal_draws, standardise
 from forewise.scenarios import Scenarios
-from forewise.validation.arguments import as_random_state
-from forewise.validation.parameters import require_bounds, require_count, require_positive
+from forewise.validation.parameters import (
+    as_random_state,
+    require_bounds,
+    require_count,
+    require_positive,
+)
 
 # With more rows than the first, restarts are made on as many as the second.
 _MANY_ROWS, _FEW_ROWS = 1000, 400

@@ -13,8 +13,7 @@ from forewise.predictors.base import Predictor
 from forewise.predictors.sampling import equal_picks, outcome_order
 from forewise.predictors.trees import BoostingPredictor
 from forewise.scenarios import Scenarios
-from forewise.validation.arguments import as_random_state
-from forewise.validation.parameters import require_count
+from forewise.validation.parameters import as_random_state, require_count
 
 #: Classes of scikit-learn that predict ``X @ coef_ + intercept_``. Others have these attributes too
 #: and predict something else (a Poisson regressor its exponential).

@@ -22,8 +22,7 @@ from forewise.predictors.sampling import (
     weighted_scenarios,
 )
 from forewise.scenarios import Scenarios
-from forewise.validation.arguments import as_random_state
-from forewise.validation.parameters import require_count, require_positive
+from forewise.validation.parameters import as_random_state, require_count, require_positive
 
 _CHECKED_ROWS = 64  # that boosted trees are compared with scikit-learn's forecasts on
 

@@ -1,8 +1,8 @@
 """The contract of a problem: what is decided, what it costs, and its stochastic program.
 
-May import: exceptions, display, arguments, tables, scenarios. To add a problem: a frozen dataclass
-(``repr=False``) with the methods below, checked in its `__init__`; export it; add it to the list in
-the tests.
+To add a problem: a frozen dataclass (``repr=False``) that checks its arguments and has the four
+abstract members of `Problem`; export it; add it to the list in the tests. `RiskAverseProblem` wraps
+another problem.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 
 from forewise.display import described
-from forewise.exceptions import InvalidInputError
+from forewise.exceptions import InvalidInputError, UnsupportedProblemError
 from forewise.problems.feasibility import (
     FEASIBILITY_TOLERANCE,
     Constraints,
@@ -24,9 +24,11 @@ from forewise.problems.feasibility import (
     require_finite_decisions,
 )
 from forewise.problems.programs import Program, ScenarioProgram
-from forewise.problems.risk import Risk
+from forewise.problems.risk import Expectation, Risk, tail_program
 from forewise.scenarios import Scenarios
-from forewise.validation.arguments import WORKING_DTYPE, as_table, as_tensor, row_labels
+from forewise.validation.arguments import WORKING_DTYPE, as_table, as_tensor
+from forewise.validation.frames import row_labels
+from forewise.validation.parameters import require_instance
 from forewise.validation.tables import check_same_rows
 
 _DICTS_ARE_NOT_TABLES = (
@@ -46,8 +48,11 @@ class CertaintyEquivalent:
 class Problem(ABC):
     """What is decided before the outcome is seen, and what it costs when it is.
 
-    A problem knows no solver and no learning. It may be given tensors that require gradients
-    as its data; they get them.
+    Abstract are `n_outcomes`, `n_decisions`, `_cost` and `_program`. A problem may override what
+    learners and solvers ask (`program_type`, `certainty_equivalent`, `..._unsupported_reason`,
+    `recourse_program`, `training_cost`, `summary`), its `constraints`, `decision_names` and
+    `split_decision`, and, where data are known by context, `needs_given`, `n_contexts`, `bound` and
+    `for_contexts`. Data that are tensors with gradients get them.
     """
 
     @property
@@ -67,23 +72,17 @@ class Problem(ABC):
     def _program(self, scenarios: Scenarios) -> Program:
         """Program of checked scenarios; called by `program`."""
 
-    def certainty_equivalent(self) -> CertaintyEquivalent | None:
-        """What may stand for the whole distribution of the outcome; None, unless a problem knows.
-
-        Asked by learners before they spend time on a distribution.
-        """
-        return None
-
     @property
     def program_type(self) -> type[Program]:
         """The type that `program` returns: solvers and learners ask before anything is built."""
         return ScenarioProgram
 
-    def gradient_unsupported_reason(self) -> str | None:
-        """Why decisions have no gradients, and what to do instead; None where they have.
+    def certainty_equivalent(self) -> CertaintyEquivalent | None:
+        """The statistic that decides as well as the whole distribution; None if none is known."""
+        return None
 
-        Asked by learners that train through the solver.
-        """
+    def gradient_unsupported_reason(self) -> str | None:
+        """Why decisions have no gradients, and what to do instead; None where they have."""
         return None
 
     def direct_unsupported_reason(self) -> str | None:
@@ -93,48 +92,33 @@ class Problem(ABC):
     def constraints(self, n_decisions: int) -> Constraints:
         """What decisions must meet before the outcome is seen, in the user's sense and by name.
 
-        Called by `violation` and wherever decisions are judged. By default the first-stage rows of
-        the program; a problem whose program has other rows than a user wrote says so here.
+        By default the first-stage rows of the program; override it where these are others than a
+        user wrote.
         """
         n_outcomes = n_decisions if self.n_outcomes is None else self.n_outcomes
         anything = torch.zeros(self.n_contexts or 1, 1, n_outcomes, dtype=WORKING_DTYPE)
         program = self.program(Scenarios(anything))
         plain = program if isinstance(program, ScenarioProgram) else program.plain
-        names = self.decision_names(n_outcomes)
-        return Constraints(
-            variables=names or [f"decision {i}" for i in range(n_decisions)],
-            G=plain.G,
-            h=plain.h,
-            E=plain.E,
-            e=plain.e,
-        )
+        names = self.decision_names(n_outcomes) or [f"decision {i}" for i in range(n_decisions)]
+        return Constraints(names, plain.G, plain.h, plain.E, plain.e)
 
     def violation(self, decision: Any, given: Any = None) -> torch.Tensor:
-        """By how much each decision breaks the problem's constraints; 0 where it meets them.
+        """The largest violation of a constraint by each decision, ``(n_contexts,)``, no gradients.
 
-        The largest violation of a constraint that the decision must meet before the outcome is
-        seen, relative to the constraint's size, so that units do not matter: orders of 15 and 15
-        with a budget of 20 break it by 10 / 20. Costs and metrics refuse more than 1e-6, unless
-        told otherwise. Constraints with the outcome or recourse in them are the cost's business,
-        which is infinite where nothing meets them; a chance is that of a distribution.
+        It is relative to the constraint's size: orders of 15 and 15 with a budget of 20 break it by
+        10 / 20, in any units. Costs and metrics refuse more than 1e-6 by default. Constraints with
+        the outcome or recourse in them make the cost infinite instead.
 
         Parameters
         ----------
-        decision : table (n_contexts, n_decisions), or (n_contexts,) where there is one decision
-        given : as for `bound`, optional
-            What is known in each context.
-
-        Returns
-        -------
-        tensor (n_contexts,), without gradients
+        decision, given : as for `cost`
 
         Notes
         -----
         The size of a row a'z ≤ b is the largest of |b| and the terms |a_k z_k|. Where b = 0, as
-        for z ≥ 0, it is what the context's other decisions say of it, so that −1e-12 beside 1 is
-        rounding; a decision that is −1e-12 altogether is rounding beside other contexts, beside
-        the outcome (in `cost`), or, where there is neither, below 1e-10. A whole number is missed
-        by its distance to the nearest one.
+        for z ≥ 0, it is that of the context's other decisions, so that −1e-12 beside 1 is rounding.
+        A decision that is −1e-12 altogether is rounding beside other contexts, beside the outcome
+        (in `cost`), or, where there is neither, below 1e-10.
         """
         check_same_rows(decision=decision, given=given)
         chosen = as_table("decision", decision)
@@ -154,21 +138,17 @@ class Problem(ABC):
     ) -> torch.Tensor:
         """Cost of each decision when its outcome is seen, differentiable in both.
 
-        A decision that breaks the problem's constraints has no cost that means anything, and is
-        refused. `unchecked_cost` is the formula alone, for training and for one's own decisions.
-
         Parameters
         ----------
         decision : table (n_contexts, n_decisions), or (n_contexts,) where there is one decision
         outcome : table (n_contexts, n_outcomes), or (n_contexts,) where there is one outcome
         given : as for `bound`, optional
-            What is known in each context.
         on_infeasible : {"raise", "infinite"}
             What to do with decisions that break a constraint: raise an `InfeasibleDecisionError`,
-            or count them as infinitely dear.
+            or return an infinite cost.
         tolerance : float
-            The `violation` up to which a decision meets the constraints. Orders that were rounded
-            to pieces need more than the default: 0.01 lets them exceed a budget by 1 %.
+            The largest `violation` that is allowed. Orders that were rounded to pieces need more
+            than the default: 0.01 lets them exceed a budget by 1 %.
 
         Returns
         -------
@@ -184,12 +164,12 @@ class Problem(ABC):
             problem.constraints(chosen.shape[1]), chosen, seen, on_infeasible, tolerance,
             rows=row_labels(decision),
         )  # fmt: skip
-        return (
-            cost if bool(allowed.all()) else torch.where(allowed.to(cost.device), cost, torch.inf)
-        )
+        if bool(allowed.all()):
+            return cost
+        return torch.where(allowed.to(cost.device), cost, torch.inf)
 
     def unchecked_cost(self, decision: Any, outcome: Any) -> torch.Tensor:
-        """The cost as a formula, ``(n_contexts,)``: constraints on the decision are not looked at.
+        """The cost as a formula, ``(n_contexts,)``: constraints on the decision are not checked.
 
         Called where decisions are a solver's own, and in training, where speed matters.
         """
@@ -218,29 +198,17 @@ class Problem(ABC):
         return self._program(scenarios)
 
     def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
-        """As `program`, with every cost that depends on the outcome in the recourse.
-
-        What the first stage costs is then the same in every scenario.
-        """
+        """As `program`, with every cost that depends on the outcome in the recourse."""
         program = self.program(scenarios)
         assert isinstance(program, ScenarioProgram)  # others say so in `program_type`
         return program
 
     def with_risk(self, risk: Risk) -> Problem:
-        """The problem with a risk of the cost minimised in the place of its mean.
-
-        Parameters
-        ----------
-        risk : Risk
-            `Expectation()`, `CVaR(level)`, `MeanCVaR(weight, level)` or `WorstCase()`.
-        """
-        # What wraps a problem is a problem, and must know this module first.
-        from forewise.problems.risk_averse import with_risk
-
-        return with_risk(self, risk)
+        """The problem that minimises a risk of the cost, such as `CVaR(0.9)`, and not its mean."""
+        return self if isinstance(risk, Expectation) else RiskAverseProblem(self, risk)
 
     def training_cost(self, first_stage: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
-        """What learning makes small, ``(n_contexts,)``: the cost, unless a problem says otherwise.
+        """What combined learning minimises, ``(n_contexts,)``.
 
         `first_stage` are all variables that a solver chose before the outcome, the decision first.
         """
@@ -248,12 +216,12 @@ class Problem(ABC):
         return self.unchecked_cost(decision, outcome)
 
     def summary(self, costs: torch.Tensor) -> torch.Tensor:
-        """What a sample of costs amounts to, in the sense in which the problem minimises them."""
+        """One number for a sample of costs: what the problem minimises of them."""
         return costs.mean()
 
     @property
     def needs_given(self) -> bool:
-        """Whether the problem must be bound to what is given before it can be solved."""
+        """Whether the problem must be bound to given data before it can be solved."""
         return False
 
     @property
@@ -262,10 +230,7 @@ class Problem(ABC):
         return None
 
     def bound(self, given: Any) -> Problem:
-        """The problem for contexts whose given data are known; itself where nothing is given.
-
-        Called before programs and costs are asked for, by whoever has the data.
-        """
+        """The problem for contexts whose given data are known; itself where nothing is given."""
         if given is not None:
             raise InvalidInputError(
                 f"given must be None for a {type(self).__name__}, which has no given parameters; "
@@ -302,35 +267,30 @@ class Problem(ABC):
         return {"decision": decision}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are made anew from the arguments, as arrays.
-
-        Two equal problems then look equal to whoever compares bytes, which tensors do not.
-        """
+        """Copies and pickles are made anew from arrays: equal problems then have equal bytes."""
         arguments = {
             name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
             for name in inspect.signature(type(self)).parameters
             for value in [getattr(self, name)]
         }
-        return _remade, (type(self), arguments)
+        return _restored, (type(self), arguments)
+
+    def __repr__(self) -> str:
+        return described(self)
 
     def _check_decisions(self, decision: torch.Tensor) -> None:
-        """Raise unless the decisions of some contexts can be this problem's."""
-        n_decisions = self.n_decisions(
-            decision.shape[1] if self.n_outcomes is None else self.n_outcomes
-        )
-        if decision.shape[1] != n_decisions:
+        """Raise unless the table has this problem's decisions and contexts."""
+        wanted = self.n_decisions(decision.shape[1] if self.n_outcomes is None else self.n_outcomes)
+        if decision.shape[1] != wanted:
             raise InvalidInputError(
-                f"decision must have shape (n_contexts, n_decisions) with {n_decisions} "
-                f"decision(s), but has shape {tuple(decision.shape)}"
+                f"decision must have shape (n_contexts, n_decisions) with {wanted} decision(s), "
+                f"but has shape {tuple(decision.shape)}"
             )
         if self.n_contexts not in (None, len(decision)):
             raise InvalidInputError(
                 f"decision has {len(decision)} rows, but the problem is bound to what is given in "
                 f"{self.n_contexts} contexts: it must have one row for each of them"
             )
-
-    def __repr__(self) -> str:
-        return described(self)
 
     def _check_width(self, name: str, width: int) -> None:
         if self.n_outcomes is not None and width != self.n_outcomes:
@@ -340,5 +300,114 @@ class Problem(ABC):
             )
 
 
-def _remade(kind: type[Problem], arguments: dict[str, Any]) -> Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskAverseProblem(Problem):
+    """A problem whose decisions minimise a risk of the cost; made by `Problem.with_risk`.
+
+    The cost of a decision and an outcome is the problem's own. Programs have one more first-stage
+    variable behind the decision, the threshold of the tail. The rest is as the problem's.
+    """
+
+    problem: Problem
+    risk: Risk
+
+    def __post_init__(self) -> None:
+        require_instance("problem", self.problem, Problem, "Newsvendor(shortage=3, excess=1)")
+        require_instance("risk", self.risk, Risk, "CVaR(0.9)")
+        program_type = self.problem.program_type
+        if program_type is not ScenarioProgram:
+            raise UnsupportedProblemError(
+                f"with_risk takes problems that become linear or quadratic programs, and this one "
+                f"becomes {program_type.title}: write the risk into the objective, as t + "
+                "cp.pos(cost - t) / (1 - level) with a variable t among the decisions for "
+                "CVaR(level)"
+            )
+
+    @property
+    def n_outcomes(self) -> int | None:
+        return self.problem.n_outcomes
+
+    def n_decisions(self, n_outcomes: int) -> int:
+        return self.problem.n_decisions(n_outcomes)
+
+    def constraints(self, n_decisions: int) -> Constraints:
+        return self.problem.constraints(n_decisions)
+
+    def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        return self.problem._cost(decision, outcome)
+
+    def _program(self, scenarios: Scenarios) -> ScenarioProgram:
+        program = self.problem.recourse_program(scenarios)
+        if program.D.any():
+            raise UnsupportedProblemError(
+                f"{self.risk} of a cost that is quadratic in the recourse has no linear or "
+                "quadratic program: solve it with AutoSolver() or RiskSolver()"
+            )
+        return tail_program(program, self.risk)
+
+    def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
+        return self.problem.recourse_program(scenarios)
+
+    def training_cost(self, first_stage: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
+        """The risk of a decision and its threshold, estimated from one outcome."""
+        decision = first_stage[:, : self.n_decisions(outcome.shape[1])]
+        return self.risk.realised(self.unchecked_cost(decision, outcome), first_stage[:, -1])
+
+    def gradient_unsupported_reason(self) -> str | None:
+        if self.risk.level == 1:
+            return (
+                "the worst case cannot be learned from one outcome per context: train with "
+                "CVaR(0.95), say, and decide with WorstCase()"
+            )
+        return self.problem.gradient_unsupported_reason()
+
+    def direct_unsupported_reason(self) -> str | None:
+        return (
+            f"{self.risk} is about the distribution of the cost, and a direct rule has no "
+            "distribution: use a CombinedLearner or a DecoupledLearner"
+        )
+
+    def summary(self, costs: torch.Tensor) -> torch.Tensor:
+        return self.risk(costs)
+
+    def with_risk(self, risk: Risk) -> Problem:
+        return self.problem.with_risk(risk)
+
+    @property
+    def needs_given(self) -> bool:
+        return self.problem.needs_given
+
+    @property
+    def n_contexts(self) -> int | None:
+        return self.problem.n_contexts
+
+    def bound(self, given: Any) -> Problem:
+        return self.problem.bound(given).with_risk(self.risk)
+
+    def for_contexts(self, contexts: slice | torch.Tensor) -> Problem:
+        return self.problem.for_contexts(contexts).with_risk(self.risk)
+
+    def decision_names(self, n_outcomes: int) -> list[str] | None:
+        return self.problem.decision_names(n_outcomes)
+
+    def split_decision(self, decision: Any) -> dict[str, Any]:
+        return self.problem.split_decision(decision)
+
+
+def without_risk(problem: Problem) -> Problem:
+    """The problem without its risk: the same thing where there is one scenario."""
+    return problem.problem if isinstance(problem, RiskAverseProblem) else problem
+
+
+def certainty_equivalent(problem: Problem) -> CertaintyEquivalent | None:
+    """The statistic that decides as well as the whole distribution of the outcome, and why.
+
+    Where the cost is linear in the outcome it is the mean, in the balanced newsvendor the median:
+    a point forecast is then all a decision needs. None where there is no such statistic.
+    """
+    require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
+    return problem.certainty_equivalent()
+
+
+def _restored(kind: type[Problem], arguments: dict[str, Any]) -> Problem:
     return kind(**arguments)

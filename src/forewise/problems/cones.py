@@ -59,9 +59,9 @@ class Cones:
     @property
     def easing_rows(self) -> Array:
         """The row of each cone that may grow without leaving it: t of |x| ≤ t, c of the other."""
-        ends = np.cumsum(np.array(self.sizes, dtype=np.int64))
-        grows = np.array([kind is ConeKind.SECOND_ORDER for kind in self.kinds], dtype=bool)
-        return np.where(grows, ends - np.array(self.sizes, dtype=np.int64), ends - 1)
+        sizes = np.array(self.sizes, dtype=np.int64)
+        is_first = np.array([kind is ConeKind.SECOND_ORDER for kind in self.kinds], dtype=bool)
+        return np.cumsum(sizes) - np.where(is_first, sizes, 1)
 
     def where(self, mask: Array) -> Cones:
         """The cones of a mask ``(n_cones,)``."""

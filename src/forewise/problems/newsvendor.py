@@ -1,7 +1,4 @@
-"""The classical newsvendor: order before demand is seen, pay for what is short or left over.
-
-May import: exceptions, arguments, scenarios, and its siblings below.
-"""
+"""The classical newsvendor: order before demand is seen, pay for what is short or left over."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import CertaintyEquivalent, Problem
-from forewise.problems.feasibility import Constraints
+from forewise.problems.feasibility import Constraints, NamedRow
 from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import WORKING_DTYPE, as_vector, require_nonnegative
@@ -24,8 +21,7 @@ class Newsvendor(Problem):
 
         cost(z, y) = Σ_i shortage_i (y_i − z_i)₊ + excess_i (z_i − y_i)₊,    z ≥ 0
 
-    Prefer it where items do not share a resource: the decision is then a quantile of each
-    item's demand, at the level shortage / (shortage + excess), and needs no optimiser.
+    The decision is the quantile of each item's demand at the level shortage / (shortage + excess).
 
     Parameters
     ----------
@@ -58,11 +54,9 @@ class Newsvendor(Problem):
 
     @property
     def n_outcomes(self) -> int | None:
-        """Number of items, or None where two scalars serve any number."""
         return self.n_items
 
     def n_decisions(self, n_outcomes: int) -> int:
-        """One order per item."""
         return n_outcomes
 
     @property
@@ -81,7 +75,7 @@ class Newsvendor(Problem):
 
     def constraints(self, n_decisions: int) -> Constraints:
         """No negative orders."""
-        return Constraints.from_rows(item_names(n_decisions), nonnegative_orders(n_decisions))
+        return order_constraints(n_decisions)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)
@@ -102,16 +96,11 @@ class Newsvendor(Problem):
         )
 
 
-def nonnegative_orders(n_items: int) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
-    """The rows z ≥ 0, with their names."""
-    zero = torch.zeros((), dtype=WORKING_DTYPE)
-    eye = torch.eye(n_items, dtype=WORKING_DTYPE)
-    return [(f"lower bound of item {i}", -eye[i], zero) for i in range(n_items)]
-
-
-def item_names(n_items: int) -> list[str]:
-    """What messages call the orders."""
-    return [f"item {i}" for i in range(n_items)]
+def order_constraints(n_items: int, *more: NamedRow) -> Constraints:
+    """z ≥ 0, and more rows."""
+    zero, eye = torch.zeros((), dtype=WORKING_DTYPE), torch.eye(n_items, dtype=WORKING_DTYPE)
+    rows = [(f"lower bound of item {i}", -eye[i], zero) for i in range(n_items)]
+    return Constraints.from_rows([f"item {i}" for i in range(n_items)], [*rows, *more])
 
 
 def shortage_and_excess(demand: torch.Tensor, eye: torch.Tensor) -> dict[str, torch.Tensor]:

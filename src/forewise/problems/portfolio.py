@@ -1,7 +1,4 @@
-"""The paper's portfolio problem (POP): the least expected loss for a required return.
-
-May import: exceptions, arguments, scenarios, and its siblings.
-"""
+"""The paper's portfolio problem (POP): the least expected loss for a required return."""
 
 from __future__ import annotations
 
@@ -25,10 +22,10 @@ class Portfolio(Problem):
         cost(z, y) = (−y'z)₊    subject to    expected_return'z ≥ minimum_return,
                                 lower ≤ z ≤ upper,  and  Σ z = budget if there is one
 
-    Where several portfolios have the same least loss (often 0), the interior-point solver
-    gives the analytic centre of them all, and a simplex-like one gives a corner. One that returns
-    more than is asked for loses no less than its copy that is smaller in proportion: where
-    nothing stands in the way of that copy, decisions return exactly `minimum_return`.
+    Where several portfolios have the same least loss (often 0), the interior-point solver returns
+    their analytic centre, a simplex method a corner. Where holding nothing is allowed and there is
+    no budget, a portfolio can be scaled down without loss, so that decisions return exactly
+    `minimum_return`.
 
     Parameters
     ----------
@@ -74,29 +71,21 @@ class Portfolio(Problem):
 
     @property
     def n_outcomes(self) -> int:
-        """Number of assets."""
         return len(self.expected_return)
 
     def n_decisions(self, n_outcomes: int) -> int:
-        """One holding per asset."""
         return n_outcomes
 
     @property
     def _shrinks(self) -> bool:
-        """Whether a portfolio that returns too much has a smaller copy that returns just enough.
-
-        It has, where holding nothing is within the bounds and some return is asked for.
-        """
+        """Whether a portfolio that returns too much can be scaled down to the minimum return."""
         may_hold_nothing = bool((self.lower <= 0).all()) and (
             self.upper is None or bool((self.upper >= 0).all())
         )
         return self.budget is None and bool(self.minimum_return > 0) and may_hold_nothing
 
     def constraints(self, n_decisions: int) -> Constraints:
-        """Bounds, the least return and the budget: who returns more than is asked for meets them.
-
-        Programs ask for exactly the least return where that costs nothing.
-        """
+        """Bounds, the minimum return as an inequality, and the budget."""
         eye = torch.eye(n_decisions, dtype=self.lower.dtype)
         rows = [(f"lower bound of asset {i}", -eye[i], -self.lower[i]) for i in range(n_decisions)]
         if self.upper is not None:

@@ -1,9 +1,7 @@
-"""The typed programs that a problem becomes; solvers dispatch on their type.
+"""The programs that a problem becomes: linear or quadratic, with cones, or with integers.
 
-`ScenarioProgram` is linear or quadratic, `ConicProgram` adds rows in cones, `IntegerProgram` adds
-integrality.
-
-The legend, used in every file that does the algebra (B contexts, M scenarios):
+Solvers dispatch on their type. The legend of all files that do the algebra (B contexts, M
+scenarios):
 
     min   ½ z'P z + q'z + Σ_j w_j ( ½ u_j'D_j u_j + d_j'u_j ) + c
     s.t.  G z ≤ h                                 λ   first-stage inequalities
@@ -40,8 +38,8 @@ class ScenarioProgram:
     """A batch of two-stage programs, one per context (the module's docstring is the legend).
 
     A block that is the same for all contexts, or for all scenarios, is given once with a
-    leading dimension of size 1: solvers see the sharing and use it, and its gradient is the
-    sum over what shares it. A block that is left out is absent.
+    leading dimension of size 1; its gradient is the sum over what shares it. A block that is left
+    out is absent.
 
     Parameters
     ----------
@@ -83,8 +81,8 @@ class ScenarioProgram:
         unknown = sorted(set(blocks) - set(BLOCKS))
         if unknown:
             raise InvalidInputError(
-                f"a scenario program has no block named {', '.join(unknown)}; "
-                f"its blocks are {', '.join(BLOCKS)}"
+                f"a scenario program has no block named {', '.join(unknown)}; its blocks are "
+                f"{', '.join(BLOCKS)}"
             )
         weights = _checked_weights(weights)
         given = {
@@ -119,7 +117,7 @@ class ScenarioProgram:
 
     def take(self, contexts: slice | torch.Tensor) -> ScenarioProgram:
         """The programs of some contexts; what is shared stays shared."""
-        return self.map(lambda _, block: block if block.shape[0] == 1 else block[contexts])
+        return self.map(lambda _, block: _taken(block, contexts))
 
     @property
     def n_contexts(self) -> int:
@@ -162,9 +160,8 @@ class ScenarioProgram:
 def apply(block: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
     """Block times vector over broadcast leading dimensions: ``(..., r, c), (..., c)``.
 
-    A block that several contexts or scenarios share becomes one product with many columns.
-    The vector stands on the left because a batch of row-times-matrix products is four times
-    faster than a batch of matrix-times-column products.
+    A shared block becomes one product with many columns. The vector stands on the left because a
+    batch of row-times-matrix products is four times faster than of matrix-times-column products.
     """
     if block.shape[:-2].numel() == 1:
         return vector @ block.reshape(block.shape[-2:]).mT
@@ -185,6 +182,10 @@ def joined(parts: list[torch.Tensor], dim: int) -> torch.Tensor:
     sizes = [max(part.shape[i] for part in parts) for i in range(parts[0].ndim)]
     sizes[dim] = -1
     return torch.cat([part.expand(sizes) for part in parts], dim)
+
+
+def _taken(block: torch.Tensor, contexts: slice | torch.Tensor) -> torch.Tensor:
+    return block if block.shape[0] == 1 else block[contexts]
 
 
 def _checked_weights(weights: Any) -> torch.Tensor:
@@ -234,8 +235,7 @@ def _sizes(given: dict[str, torch.Tensor], lead: tuple[int, int]) -> dict[str, i
         other = vector if alone == matrix else matrix
         if alone in given and other not in given and given[alone].numel():
             raise InvalidInputError(f"{alone} is given without {other}: both make the rows")
-    sizes.setdefault("t", 0)
-    for letter in "ugers":
+    for letter in "tugers":
         sizes.setdefault(letter, 0)
     if sizes["t"] > sizes["r"]:
         raise InvalidInputError(
@@ -259,17 +259,8 @@ class ConicProgram:
 
         h − G z ∈ K (first stage),    r_j − T_j z − W_j u_j ∈ K (every scenario j)
 
-    As in a `ScenarioProgram`, what is shared has a leading dimension of size 1.
-
-    Attributes
-    ----------
-    plain : ScenarioProgram
-    cones : Cones
-        Of the first-stage rows G, h.
-    G, h : tensors (n_contexts | 1, n_rows, n_z), (n_contexts | 1, n_rows)
-    scenario_cones : Cones
-        Of the rows T, W, r, the same in every scenario.
-    T, W, r : tensors (n_contexts | 1, n_scenarios | 1, n_rows, n_z), (..., n_u), (..., n_rows)
+    G, h, T, W, r have the shapes of a `ScenarioProgram`, and leading dimensions of size 1 where
+    they are shared. `cones` are those of G and h, `scenario_cones` those of T, W and r.
     """
 
     title: ClassVar[str] = "a conic program"
@@ -284,7 +275,7 @@ class ConicProgram:
     r: torch.Tensor
 
     @classmethod
-    def of_first_stage(
+    def from_first_stage(
         cls, plain: ScenarioProgram, cones: Cones, G: torch.Tensor, h: torch.Tensor
     ) -> ConicProgram:
         """A program whose scenarios have no cones."""
@@ -298,27 +289,16 @@ class ConicProgram:
 
     def take(self, contexts: slice | torch.Tensor) -> ConicProgram:
         """The programs of some contexts; what is shared stays shared."""
-        return self._changed(
-            self.plain.take(contexts),
-            lambda _, block: block if block.shape[0] == 1 else block[contexts],
-        )
+        return self._changed(self.plain.take(contexts), lambda _, block: _taken(block, contexts))
 
     def take_scenarios(self, scenarios: torch.Tensor) -> ConicProgram:
         """The programs with some of their scenarios, whose weights must sum to one."""
-        shared = {"q", "P", "G", "h", "E", "e", "c"}
 
-        def chosen(block: torch.Tensor) -> torch.Tensor:
-            return block if block.shape[1] == 1 else block[:, scenarios]
+        def chosen(name: str, block: torch.Tensor) -> torch.Tensor:
+            shared = name in FIRST_STAGE or (block.shape[1] == 1 and name != "weights")
+            return block if shared else block[:, scenarios]
 
-        def of_plain(name: str, block: torch.Tensor) -> torch.Tensor:
-            if name == "weights":
-                return block[:, scenarios]
-            return block if name in shared else chosen(block)
-
-        return self._changed(
-            self.plain.map(of_plain),
-            lambda name, block: block if name in shared else chosen(block),
-        )
+        return self._changed(self.plain.map(chosen), chosen)
 
     def _changed(
         self, plain: ScenarioProgram, change: Callable[[str, torch.Tensor], torch.Tensor]
@@ -331,14 +311,8 @@ class ConicProgram:
 class IntegerProgram:
     """A batch of two-stage linear programs with integers, one per context.
 
-    Attributes
-    ----------
-    plain : ScenarioProgram
-        The program without that condition: its continuous relaxation.
-    first : mask (n_z,)
-        The first-stage variables that are integers.
-    recourse : mask (n_u,)
-        The variables of every scenario that are.
+    `plain` is the continuous relaxation; `first` ``(n_z,)`` and `recourse` ``(n_u,)`` are masks of
+    the variables that are integers.
     """
 
     title: ClassVar[str] = "an integer program"

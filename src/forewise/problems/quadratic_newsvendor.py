@@ -1,7 +1,4 @@
-"""The paper's constrained newsvendor with quadratic costs (NVQP).
-
-May import: exceptions, arguments, scenarios, and its siblings.
-"""
+"""The paper's constrained newsvendor with quadratic costs (NVQP)."""
 
 from __future__ import annotations
 
@@ -13,11 +10,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import CertaintyEquivalent, Problem
 from forewise.problems.feasibility import Constraints
-from forewise.problems.newsvendor import (
-    item_names,
-    nonnegative_orders,
-    shortage_and_excess,
-)
+from forewise.problems.newsvendor import order_constraints, shortage_and_excess
 from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import (
@@ -37,14 +30,12 @@ class QuadraticNewsvendor(Problem):
                                  + (z−y)₊'Q_e (z−y)₊ + c_e'(z−y)₊
         subject to z ≥ 0 and price'z ≤ budget
 
-    There is no factor ½, as in the paper. Prefer vectors to diagonal matrices: they are the
-    diagonals, and with all three the items touch each other through the budget alone, which
-    has an exact solution that is much faster than any program.
+    There is no factor ½, as in the paper. Vectors are diagonals; where all three are vectors, the
+    items share the budget only, and a dual search is much faster than any program.
 
     With negative entries off the diagonal of `shortage_quadratic` or `excess_quadratic` the
-    program is the paper's Appendix B, which may count more shortage or excess than there is
-    where that is cheaper; it equals the cost above while the marginal costs 2 Q_s s + c_s and
-    2 Q_e e + c_e stay nonnegative.
+    program (the paper's Appendix B) may count more shortage or excess than there is, where that is
+    cheaper; it equals the cost above while 2 Q_s s + c_s and 2 Q_e e + c_e stay nonnegative.
 
     Parameters
     ----------
@@ -77,28 +68,19 @@ class QuadraticNewsvendor(Problem):
         price: Any = None,
         budget: Any = None,
     ) -> None:
-        linear_terms = {"linear": linear, "shortage": shortage, "excess": excess}
-        quadratic_terms = {
-            "quadratic": quadratic,
-            "shortage_quadratic": shortage_quadratic,
-            "excess_quadratic": excess_quadratic,
-        }
         if (price is None) != (budget is None):
             raise InvalidInputError("price and budget must be given together, but one is missing")
-        priced = {} if price is None else {"price": price}
+        arguments = {
+            "quadratic": quadratic, "linear": linear, "shortage_quadratic": shortage_quadratic,
+            "shortage": shortage, "excess_quadratic": excess_quadratic, "excess": excess,
+        } | ({} if price is None else {"price": price})  # fmt: skip
+        terms = {name: as_finite(name, value) for name, value in arguments.items()}
         # The number of items is that of the longest argument; scalars fit any number.
-        everything = {**linear_terms, **quadratic_terms, **priced}
-        tensors = {name: as_finite(name, value) for name, value in everything.items()}
-        n = (
-            max(tensor.shape[-1] for tensor in tensors.values() if tensor.ndim)
-            if any(tensor.ndim for tensor in tensors.values())
-            else 1
-        )
+        n = max((term.shape[-1] for term in terms.values() if term.ndim), default=1)
         fields: dict[str, Any] = {"n_items": n, "price": None, "budget": None}
-        for name in quadratic_terms:
-            fields[name] = as_quadratic(name, tensors[name], n)
-        for name in (*linear_terms, *priced):
-            fields[name] = as_vector(name, tensors[name], n)
+        for name, term in terms.items():
+            as_term = as_quadratic if name.endswith("quadratic") else as_vector
+            fields[name] = as_term(name, term, n)
         require_nonnegative("shortage", fields["shortage"])
         require_nonnegative("excess", fields["excess"])
         if (fields["shortage"] + fields["excess"] <= 0).any() and not _all_curved(fields):
@@ -113,16 +95,14 @@ class QuadraticNewsvendor(Problem):
 
     @property
     def n_outcomes(self) -> int:
-        """Number of items."""
         return self.n_items
 
     def n_decisions(self, n_outcomes: int) -> int:
-        """One order per item."""
         return n_outcomes
 
     @property
     def is_separable(self) -> bool:
-        """Whether the items touch each other through the budget alone."""
+        """Whether the items share the budget only."""
         terms = (self.quadratic, self.shortage_quadratic, self.excess_quadratic)
         return all(term.ndim == 1 for term in terms)
 
@@ -137,10 +117,9 @@ class QuadraticNewsvendor(Problem):
 
     def constraints(self, n_decisions: int) -> Constraints:
         """No negative orders, and the budget."""
-        rows = nonnegative_orders(n_decisions)
-        if self.price is not None and self.budget is not None:
-            rows.append(("budget", self.price, self.budget))
-        return Constraints.from_rows(item_names(n_decisions), rows)
+        if self.price is None or self.budget is None:
+            return order_constraints(n_decisions)
+        return order_constraints(n_decisions, ("budget", self.price, self.budget))
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         short, over = (outcome - decision).clamp_min(0), (decision - outcome).clamp_min(0)

@@ -1,30 +1,32 @@
-"""What of a cost's distribution is minimised: its mean, its tail, or a mixture of both.
+"""Risk measures of a cost, and the program that minimises one.
 
-All are one family: (1 − share) · mean + share · CVaR at a level, with the worst case where the
-level is 1. May import: exceptions, arguments.
+All are one family: (1 − share) · mean + share · CVaR at a level; level 1 is the worst case. With
+C_j(u) = ½ u'D_j u + d_j'u the cost of scenario j and f(z) that of the first stage, the program is
+
+    min   f(z) + (1 − share) Σ_j w_j C_j(u_j) + share · ( t + Σ_j w_j v_j / (1 − level) )
+    s.t.  C_j(u_j) − t ≤ v_j,  0 ≤ v_j,  and the program's own rows
+
+t, the threshold of the tail, is the last first-stage variable; v_j is the last recourse variable
+(absent at level 1). A quadratic C_j is replaced by its tangent at a `Centre`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from forewise.exceptions import InvalidInputError
+from forewise.problems.programs import ScenarioProgram, apply, joined
 from forewise.validation.arguments import as_scalar, as_tensor
 
 
 class Risk(ABC):
-    """A summary of a distribution of costs; a value, passed to `Problem.with_risk`.
+    """A risk measure of costs; a value, passed to `Problem.with_risk`.
 
-    Called with costs, it computes itself over their last dimension.
-
-    Attributes
-    ----------
-    level : float
-        Where the tail begins: the share of outcomes that are better. 1: the worst case.
+    `level` is the share of outcomes below the tail; at 1 the tail is the worst case.
     """
 
     level: float
@@ -32,7 +34,7 @@ class Risk(ABC):
     @property
     @abstractmethod
     def share(self) -> float:
-        """What the tail counts beside the mean, between 0 and 1."""
+        """The weight of the tail beside the mean, between 0 and 1."""
 
     def __call__(self, costs: Any, weights: Any = None) -> torch.Tensor:
         """The risk of costs ``(..., n)``, equally likely or with weights that add up to one."""
@@ -62,10 +64,9 @@ class Risk(ABC):
         return _quantile(costs, weights, self.level).squeeze(-1)
 
     def realised(self, cost: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
-        """What one outcome says of the risk, where the tail was thought to begin at `threshold`.
+        """The risk estimated from one outcome and a threshold of the tail (Rockafellar–Uryasev).
 
-        Its mean over outcomes is smallest, and the risk, at the true threshold. The worst case
-        (level 1) has no such measure: one outcome says nothing of the worst.
+        Its mean over outcomes is least, and the risk, at the true threshold. Not for level 1.
         """
         beyond = (cost - threshold).clamp_min(0) / (1 - self.level)
         return (1 - self.share) * cost + self.share * (threshold + beyond)
@@ -85,15 +86,7 @@ class Expectation(Risk):
 
 @dataclass(frozen=True)
 class CVaR(Risk):
-    """Conditional value at risk: the mean of the worst share 1 − level of the costs.
-
-    Prefer it where rare large costs hurt more than their share of the mean.
-
-    Parameters
-    ----------
-    level : float
-        At least 0, which is the mean, and below 1.
-    """
+    """Conditional value at risk: the mean of the worst share 1 − level of costs, 0 ≤ level < 1."""
 
     level: float
 
@@ -108,15 +101,7 @@ class CVaR(Risk):
 
 @dataclass(frozen=True)
 class MeanCVaR(Risk):
-    """(1 − weight) · mean + weight · CVaR(level): some care for the tail.
-
-    Parameters
-    ----------
-    weight : float
-        Between 0 and 1.
-    level : float
-        At least 0 and below 1.
-    """
+    """(1 − weight) · mean + weight · CVaR(level), with 0 ≤ weight ≤ 1 and 0 ≤ level < 1."""
 
     weight: float
     level: float
@@ -136,7 +121,7 @@ class MeanCVaR(Risk):
 
 @dataclass(frozen=True)
 class WorstCase(Risk):
-    """The largest cost of all that are possible."""
+    """The largest possible cost."""
 
     level: float = field(default=1.0, init=False, repr=False)
 
@@ -160,3 +145,63 @@ def _quantile(costs: torch.Tensor, weights: torch.Tensor, level: float) -> torch
     sorted_costs, order = costs.sort(-1)
     reached = weights.gather(-1, order).cumsum(-1) >= level - 1e-12
     return sorted_costs.gather(-1, reached.to(torch.uint8).argmax(-1, keepdim=True))
+
+
+class Centre(NamedTuple):
+    """Where tangents touch, and how much of the curvature they lack is added to each scenario.
+
+    A program whose solution is its own centre has the solution of the risk and its derivatives, if
+    `curvature` are the multipliers of the rows divided by the weights.
+    """
+
+    u: torch.Tensor  # (n_contexts, n_scenarios, n_recourse)
+    curvature: torch.Tensor  # (n_contexts, n_scenarios)
+
+
+def tail_program(
+    program: ScenarioProgram, risk: Risk, centre: Centre | None = None
+) -> ScenarioProgram:
+    """The program of a risk; its first stage must cost the same in every scenario."""
+    r, slope, bound = program.r, program.d, program.r.new_zeros(1, 1)
+    D, d = (1 - risk.share) * program.D, (1 - risk.share) * program.d
+    if centre is not None:
+        bent = apply(program.D, centre.u)
+        slope = program.d + bent
+        bound = 0.5 * (centre.u * bent).sum(-1)
+        D = D + centre.curvature[..., None, None] * program.D
+        d = d - centre.curvature[..., None] * bent
+    has_excess = risk.level < 1
+    k, n_coupled = program.n_recourse, program.T.shape[-2]
+    W, V, row = program.W, program.V, slope
+    positive, zero = [], []
+    if has_excess:
+        W, V, D = _padded(W, columns=1), _padded(V, columns=1), _padded(D, rows=1, columns=1)
+        row = torch.cat([slope, -slope.new_ones(*slope.shape[:2], 1)], -1)
+        positive, zero = [W.new_zeros(1, 1, 1, k + 1)], [r.new_zeros(1, 1, 1)]
+        positive[0][..., -1] = -1
+        d = joined([d, d.new_full((1, 1, 1), risk.share / (1 - risk.level))], -1)
+    threshold = program.T.new_zeros(1, 1, 1, program.n_decisions + 1)
+    threshold[..., -1] = -1
+    q = torch.cat([program.q, program.q.new_full((len(program.q), 1), risk.share)], -1)
+    return ScenarioProgram(
+        weights=program.weights,
+        q=q,
+        c=program.c,
+        P=_padded(program.P, rows=1, columns=1),
+        G=_padded(program.G, columns=1),
+        h=program.h,
+        E=_padded(program.E, columns=1),
+        e=program.e,
+        D=D,
+        d=d,
+        T=joined([_padded(program.T, columns=1), threshold], -2),
+        W=joined([W[:, :, :n_coupled], row.unsqueeze(-2), W[:, :, n_coupled:], *positive], -2),
+        r=joined([r[:, :, :n_coupled], bound.unsqueeze(-1), r[:, :, n_coupled:], *zero], -1),
+        F=_padded(program.F, columns=1),
+        V=V,
+        s=program.s,
+    )
+
+
+def _padded(block: torch.Tensor, rows: int = 0, columns: int = 0) -> torch.Tensor:
+    return torch.nn.functional.pad(block, (0, columns, 0, rows))

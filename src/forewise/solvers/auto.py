@@ -16,7 +16,7 @@ from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.risk import RiskSolver
 from forewise.solvers.solution import Solution, Status
-from forewise.validation.arguments import require_instance
+from forewise.validation.parameters import require_instance
 
 _SHOWN = 5  # failed contexts that an error message lists
 

@@ -52,6 +52,6 @@ def project(
         e=rows.e,
     )
     if isinstance(program, ConicProgram):
-        cones = ConicProgram.of_first_stage(nearest, program.cones, program.G, program.h)
+        cones = ConicProgram.from_first_stage(nearest, program.cones, program.G, program.h)
         return ConicSolver().solve_program(cones).of_decisions(n_decisions)
     return (solver or InteriorPointSolver()).solve_program(nearest).of_decisions(n_decisions)

@@ -15,11 +15,9 @@ from typing import NamedTuple
 
 import torch
 
-from forewise.problems.base import Problem
+from forewise.problems.base import Problem, RiskAverseProblem
 from forewise.problems.programs import RECOURSE, ScenarioProgram, apply
-from forewise.problems.risk import Risk
-from forewise.problems.risk_averse import RiskAverseProblem
-from forewise.problems.tail import Centre, tail_program
+from forewise.problems.risk import Centre, Risk, tail_program
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver
 from forewise.solvers.interior_point.solver import InteriorPointSolver

@@ -21,10 +21,6 @@ from forewise.validation.frames import (
     is_real,
     require_number_columns,
 )
-from forewise.validation.frames import row_labels as row_labels
-from forewise.validation.parameters import as_random_state as as_random_state
-from forewise.validation.parameters import came_as as came_as
-from forewise.validation.parameters import require_instance as require_instance
 
 #: All solving is done in this precision, whatever precision the scenarios have.
 WORKING_DTYPE = torch.float64

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from forewise.exceptions import InvalidInputError
-from forewise.validation.frames import take_rows as take_rows
+from forewise.validation.frames import take_rows
 
 
 @dataclass(frozen=True, init=False, eq=False)

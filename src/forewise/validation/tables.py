@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_array, validate_data
 
 from forewise.exceptions import InputTypeError, InvalidInputError
 from forewise.validation.arguments import as_plain
-from forewise.validation.frames import column_names as column_names
 from forewise.validation.frames import (
+    column_names,
     is_frame,
     is_labelled,
     is_series,

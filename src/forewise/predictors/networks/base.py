@@ -30,8 +30,7 @@ from forewise.predictors.sampling import (
     standardise,
 )
 from forewise.scenarios import Scenarios
-from forewise.validation.arguments import as_random_state, came_as
-from forewise.validation.parameters import require_count
+from forewise.validation.parameters import as_random_state, came_as, require_count
 from forewise.validation.tables import check_training_data, check_validation_data
 
 

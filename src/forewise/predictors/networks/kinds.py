@@ -23,8 +23,7 @@ from forewise.predictors.networks.heads import (
 )
 from forewise.predictors.networks.network import EnsembleWeights, GaussianWeights, Layout, Weights
 from forewise.predictors.networks.training import Training, require_nonnegative
-from forewise.validation.arguments import came_as
-from forewise.validation.parameters import require_bounds, require_count, require_positive
+from forewise.validation.parameters import came_as, require_bounds, require_count, require_positive
 
 
 @dataclass(eq=False, repr=False)

@@ -30,8 +30,7 @@ from forewise.predictors.networks.checkpoint import (
     settings_of,
 )
 from forewise.predictors.networks.network import Network
-from forewise.validation.arguments import came_as
-from forewise.validation.parameters import require_choice, require_count, require_positive
+from forewise.validation.parameters import came_as, require_choice, require_count, require_positive
 
 History = list[dict[str, float]]  # one record of figures per epoch
 

@@ -4,19 +4,22 @@ P(g(z, u, y) ≤ 0) ≥ level holds wherever CVaR_level(g) ≤ 0, which is conve
 
     t + Σ_j w_j v_j / (1 − level) ≤ 0,   g_j − t ≤ v_j,   0 ≤ v_j
 
-The first row adds up the scenarios, so that the v_j of all of them are first-stage variables:
-time grows with the cube of the number of scenarios. May import: exceptions, its sibling `program`.
+`with_thresholds` writes the second row with two variables of CVXPY, the form keeps their columns,
+and `with_chances` adds the other two to each program. The first row couples all scenarios, so that
+the v_j become first-stage variables: time grows with the cube of the number of scenarios.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError, ModelError
-from forewise.problems.cvxpy.model_checks import quoted
+from forewise.problems.cvxpy.expressions import kind_of, quoted
+from forewise.problems.cvxpy.form import CanonicalForm
 from forewise.problems.programs import ScenarioProgram, joined
 
 # Scenarios of weight zero would leave their v_j without an upper bound.
@@ -31,12 +34,22 @@ class ChanceConstraint:
     level: float
 
 
+class Chance(NamedTuple):
+    """The two variables of a chance constraint, and its level.
+
+    Variables of CVXPY, and later their places in a program, in first stage and recourse.
+    """
+
+    threshold: Any
+    excess: Any
+    level: float
+
+
 def chance(constraint: Any, level: float) -> ChanceConstraint:
     """A constraint that is to hold with a probability, for the list of a `CvxpyProblem`.
 
-    It is replaced by a stronger one that is convex: the mean of the worst share 1 − level of its
-    violations must not be positive. Decisions are therefore on the safe side. A vector of
-    inequalities must hold jointly.
+    It is replaced by a stronger, convex one: the mean of the worst share 1 − level of its
+    violations must not be positive. A vector of inequalities must hold jointly.
 
     Parameters
     ----------
@@ -54,7 +67,7 @@ def chance(constraint: Any, level: float) -> ChanceConstraint:
     """
     if not isinstance(level, float | int) or not 0 < level < 1:
         raise InvalidInputError(f"level must be between 0 and 1, but is {level!r}")
-    if type(constraint).__name__ != "Inequality":
+    if kind_of(constraint) != "Inequality":
         raise ModelError(
             f"chance takes an inequality such as demand <= order, but got {quoted(constraint)}: an "
             "equation holds for one outcome at most"
@@ -62,25 +75,10 @@ def chance(constraint: Any, level: float) -> ChanceConstraint:
     return ChanceConstraint(constraint, float(level))
 
 
-def without_levels(constraints: Any) -> Any:
-    """The constraints themselves, as a user wrote them."""
-    if not isinstance(constraints, list | tuple):
-        return constraints
-    return [c.constraint if isinstance(c, ChanceConstraint) else c for c in constraints]
-
-
-class WrittenChance(NamedTuple):
-    """A chance constraint's own variables in the user's CVXPY problem."""
-
-    threshold: Any
-    excess: Any
-    level: float
-
-
-def written(
+def with_thresholds(
     constraints: list[Any], decisions: list[Any], outcomes: list[Any], cp: Any
-) -> tuple[list[Any], list[WrittenChance]]:
-    """The constraints with rows g ≤ t + v for the chance constraints, and these."""
+) -> tuple[list[Any], list[Chance]]:
+    """The constraints with rows g ≤ t + v for the chance constraints, and their t and v."""
     uncertain, decided = ({leaf.id for leaf in leaves} for leaves in (outcomes, decisions))
     rows, chances = [], []
     for constraint in constraints:
@@ -88,55 +86,52 @@ def written(
             rows.append(constraint)
             continue
         inner = constraint.constraint
-        knows = uncertain & {parameter.id for parameter in inner.parameters()}
-        if not knows and {variable.id for variable in inner.variables()} <= decided:
+        has_outcome = uncertain & {parameter.id for parameter in inner.parameters()}
+        if not has_outcome and {variable.id for variable in inner.variables()} <= decided:
             raise ModelError(
                 f"neither an outcome nor recourse is in {quoted(inner)}, which therefore holds "
                 "always or never: leave out chance(...)"
             )
         threshold, excess = cp.Variable(), cp.Variable()
         rows.append(inner.args[0] - inner.args[1] <= threshold + excess)
-        chances.append(WrittenChance(threshold, excess, constraint.level))
+        chances.append(Chance(threshold, excess, constraint.level))
     return rows, chances
 
 
-class Chances(NamedTuple):
-    """Where in a program each chance constraint's variables are, and its level."""
+def without_chances(form: CanonicalForm) -> CanonicalForm:
+    """The form without chance constraints: what a decision costs does not depend on them."""
+    columns = np.ones(len(form.q), dtype=bool)
+    columns[[*form.threshold, *form.excess]] = False
+    none = replace(form, threshold=form.threshold[:0], excess=form.excess[:0], level=form.level[:0])
+    return none.restricted(~(form.A[:, form.excess] != 0).any(1), columns)
 
-    threshold: list[int]  # among the first-stage variables
-    excess: list[int]  # among the recourse
-    level: list[float]
 
-
-def with_chances(program: ScenarioProgram, chances: Chances) -> ScenarioProgram:
-    """The program with each scenario's excess in the first stage, behind the rest, and the rows
-    that add them up.
-    """
-    M, n, K = program.n_scenarios, program.n_decisions, len(chances.level)
-    kept = [u for u in range(program.n_recourse) if u not in chances.excess]
+def with_chances(program: ScenarioProgram, chances: list[Chance]) -> ScenarioProgram:
+    """The program with every scenario's excess as last first-stage variables, and their rows."""
+    M, n, K = program.n_scenarios, program.n_decisions, len(chances)
+    if K == 0:
+        return program
+    pad = torch.nn.functional.pad
+    excess = {chance.excess for chance in chances}
+    kept = [u for u in range(program.n_recourse) if u not in excess]
     weights = program.weights.clamp_min(_LEAST_WEIGHT)
     budgets = []
     own = program.W.new_zeros(1, M, program.T.shape[-2], K * M)
     scenario = torch.arange(M)
-    for k, (t, v, level) in enumerate(zip(*chances, strict=True)):
+    for k, (t, v, level) in enumerate(chances):
         row = program.W.new_zeros(1, n + K * M)
         row[:, t] = 1
         parts = [row[:, : n + k * M], weights / (1 - level), row[:, n + (k + 1) * M :]]
         budgets.append(joined(parts, -1).unsqueeze(1))
         coefficient = program.W[:1, :, : own.shape[2], v].expand(1, M, -1)
         own[:, scenario, :, k * M + scenario] = coefficient.transpose(0, 1)
-    positive = torch.nn.functional.pad(-torch.eye(K * M, dtype=own.dtype), (n, 0)).to(own)[None]
-
-    def wider(block: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.pad(block, (0, K * M))
-
+    positive = pad(-torch.eye(K * M, dtype=own.dtype), (n, 0)).to(own)[None]
+    wider = {name: pad(getattr(program, name), (0, K * M)) for name in "qGEF"}
     blocks = program.blocks() | {
-        "q": wider(program.q),
-        "P": torch.nn.functional.pad(program.P, (0, K * M, 0, K * M)),
-        "G": joined([wider(program.G), *budgets, positive], -2),
-        "h": torch.nn.functional.pad(program.h, (0, K + K * M)),
-        "E": wider(program.E),
-        "F": wider(program.F),
+        **wider,
+        "P": pad(program.P, (0, K * M, 0, K * M)),
+        "G": joined([wider["G"], *budgets, positive], -2),
+        "h": pad(program.h, (0, K + K * M)),
         "T": joined([program.T, own], -1),
         "W": program.W[..., kept],
         "V": program.V[..., kept],

@@ -1,10 +1,7 @@
-"""A smaller canonical form with the same solutions: what rewriting atoms added is taken back.
+"""A smaller canonical form with the same solutions: variables that CVXPY added are removed again.
 
-CVXPY gives a squared expression a variable of its own, t = expression, and splits others in
-parts. Where such an equation has constant coefficients and a ±1 for a variable that CVXPY added,
-the variable is replaced by what it equals. Limits of |x| and of other maxima get variables, too,
-and lose them again. Solvers then see the diagonal blocks that the problem has.
-May import: its sibling `canonical`.
+CVXPY gives a squared expression a variable of its own, t = expression, and one to each limit of
+|x| and other maxima. Solvers see the problem's diagonal blocks once these are gone.
 """
 
 from __future__ import annotations
@@ -14,13 +11,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from forewise.problems.cvxpy.canonical import Array, CanonicalForm, Terms
+from forewise.problems.cvxpy.form import Array, CanonicalForm
 
 
 def presolve(form: CanonicalForm) -> CanonicalForm:
-    """Replace added variables that equal or may as well equal something, drop empty rows, centre
-    pairs of rows.
-    """
+    """All steps: replace copies and limits, drop empty rows, shift pairs of rows."""
     return shift_pairs(drop_empty_rows(substitute_limits(substitute_copies(form))))
 
 
@@ -33,14 +28,10 @@ def substitute_copies(form: CanonicalForm) -> CanonicalForm:
     P, A, q, b, c = (part.copy() for part in (form.P, form.A, form.q, form.b, form.c))
     alpha, beta = list(form.alpha), list(form.beta)
     n, m = len(q), len(A)
-    fixed_row, fixed_column = np.ones(m, dtype=bool), np.ones(n, dtype=bool)
+    fixed_row = np.ones(m, dtype=bool)
     fixed_row[form.A_terms.row] = False
-    fixed_column[form.A_terms.column] = False
-    fixed_column[form.P_terms.row] = False
-    fixed_column[form.P_terms.column] = False
-    is_decision = np.zeros(n, dtype=bool)
-    is_decision[form.decision] = True
-    removable = form.added & fixed_column & _unmixed(form, is_decision)
+    is_decision = form.is_decision()
+    removable = form.added & _fixed_columns(form) & _unmixed(form, is_decision)
     kept_row, kept_column = np.ones(m, dtype=bool), np.ones(n, dtype=bool)
     for i in np.flatnonzero(form.equality & fixed_row):
         columns = np.flatnonzero(A[i])
@@ -81,16 +72,22 @@ def substitute_copies(form: CanonicalForm) -> CanonicalForm:
     c += right[~fixed_left & fixed_right, -1] @ left[~fixed_left & fixed_right]
     both = ~fixed_left & ~fixed_right
     smaller = replace(form, P=P, A=A, q=q, b=b, c=c, alpha=left[both], beta=right[both])
-    return _restricted(smaller, kept_row, kept_column)
+    return smaller.restricted(kept_row, kept_column)
+
+
+def _fixed_columns(form: CanonicalForm) -> Array:
+    """Mask of the columns of A and P that do not depend on θ."""
+    fixed = np.ones(len(form.q), dtype=bool)
+    for columns in (form.A_terms.column, form.P_terms.row, form.P_terms.column):
+        fixed[columns] = False
+    return fixed
 
 
 def _unmixed(form: CanonicalForm, is_decision: Array) -> Array:
-    """Mask of the columns whose quadratic term is, or can be made, one of the decision alone,
-    or of other variables alone.
+    """Mask of the columns whose quadratic term is, or can be made, one of the decision alone, or of
+    other variables alone.
     """
-    n = len(form.q)
-    pattern = form.A != 0
-    pattern[form.A_terms.row, form.A_terms.column] = True
+    n, pattern = len(form.q), form.pattern()
     # A row with one variable besides the decision defines that variable by the decision.
     others = pattern[form.equality] & ~is_decision
     becomes_decision = is_decision | (others[others.sum(1) == 1].any(0) & form.added)
@@ -104,9 +101,7 @@ def substitute_limits(form: CanonicalForm) -> CanonicalForm:
 
     |x| ≤ p has t ≥ x, t ≥ −x and t ≤ p: with t = p, which is as good as any t, x ≤ p and −x ≤ p.
     """
-    A, b = form.A.copy(), form.b.copy()
-    touched = A != 0
-    touched[form.A_terms.row, form.A_terms.column] = True
+    A, b, touched = form.A.copy(), form.b.copy(), form.pattern()
     plain = ~form.equality & (form.cone < 0)
     limits = touched.sum(1) == 1
     limits[form.A_terms.row] = False
@@ -127,17 +122,15 @@ def substitute_limits(form: CanonicalForm) -> CanonicalForm:
                 b[others], A[:, t] = left, 0
                 kept_row[limit] = kept_column[t] = False
                 break
-    return _restricted(replace(form, A=A, b=b), kept_row, kept_column)
+    return replace(form, A=A, b=b).restricted(kept_row, kept_column)
 
 
 def drop_empty_rows(form: CanonicalForm) -> CanonicalForm:
     """Drop the rows without variables that hold whatever θ is."""
-    touched = (form.A != 0).any(1)
-    touched[form.A_terms.row] = True
-    touched[form.cone >= 0] = True  # an entry of a cone matters even where it is 0
+    touched = form.pattern().any(1) | (form.cone >= 0)  # an entry of a cone matters even if it is 0
     constant = ~form.b[:, :-1].any(1)
     holds = np.where(form.equality, form.b[:, -1] == 0, form.b[:, -1] >= 0)
-    return _restricted(form, touched | ~(constant & holds), np.ones(len(form.q), dtype=bool))
+    return form.restricted(touched | ~(constant & holds), np.ones(len(form.q), dtype=bool))
 
 
 def shift_pairs(form: CanonicalForm) -> CanonicalForm:
@@ -148,20 +141,16 @@ def shift_pairs(form: CanonicalForm) -> CanonicalForm:
     are diagonal.
     """
     P, A, q, b, c = form.P, form.A.copy(), form.q.copy(), form.b.copy(), form.c.copy()
-    n = len(q)
-    fixed = np.ones(n, dtype=bool)
-    for terms in (form.P_terms, form.A_terms):
-        fixed[terms.column] = False
-    fixed[form.P_terms.row] = False
-    is_decision = np.zeros(n, dtype=bool)
-    is_decision[form.decision] = True
+    n, is_decision = len(q), form.is_decision()
     # Rows that bound one variable by the decision, and do so whatever θ is.
     touched = A != 0
     bounding = (touched[:, ~is_decision].sum(1) == 1) & touched[:, is_decision].any(1)
     bounding &= ~form.equality & (form.cone < 0)
     bounding[form.A_terms.row] = False
     pairs = (touched.sum(0) == 2) & ~touched[~bounding].any(0) & ~(A > 0).any(0)
-    movable = form.added & fixed & pairs & ~is_decision & ~P.any(1) & ~q[:, :-1].any(1)
+    movable = (
+        form.added & _fixed_columns(form) & pairs & ~is_decision & ~P.any(1) & ~q[:, :-1].any(1)
+    )
     for t in np.flatnonzero(movable):
         rows = np.flatnonzero(A[:, t])
         # A_it t + a'z ≤ b_i with A_it < 0; t = t' + (b_i − a'z) / A_it.
@@ -174,49 +163,3 @@ def shift_pairs(form: CanonicalForm) -> CanonicalForm:
         b[j] -= A[j, t] * shift
         A[i], b[i] = np.where(np.arange(n) == t, A[i], 0), 0
     return replace(form, A=A, q=q, b=b, c=c)
-
-
-def without_chances(form: CanonicalForm) -> CanonicalForm:
-    """The form without chance constraints: what a decision costs does not depend on them."""
-    if not len(form.level):
-        return form
-    touches = (form.A[:, form.excess] != 0).any(1)
-    columns = np.ones(len(form.q), dtype=bool)
-    columns[[*form.threshold, *form.excess]] = False
-    none = replace(form, threshold=form.threshold[:0], excess=form.excess[:0], level=form.level[:0])
-    return _restricted(none, ~touches, columns)
-
-
-def _restricted(form: CanonicalForm, rows: Array, columns: Array) -> CanonicalForm:
-    """The form without the rows and columns that are not in the masks, which nothing needs."""
-    if rows.all() and columns.all():
-        return form
-    row_place, column_place = np.cumsum(rows) - 1, np.cumsum(columns) - 1
-    A_terms = form.A_terms.where(rows[form.A_terms.row])
-    P_terms = form.P_terms
-    return replace(
-        form,
-        P=form.P if columns.all() else form.P[columns].compress(columns, axis=1),
-        P_terms=Terms(
-            column_place[P_terms.row],
-            column_place[P_terms.column],
-            P_terms.parameter,
-            P_terms.coefficient,
-        ),
-        q=form.q[columns],
-        A=form.A[rows].compress(columns, axis=1),
-        A_terms=Terms(
-            row_place[A_terms.row],
-            column_place[A_terms.column],
-            A_terms.parameter,
-            A_terms.coefficient,
-        ),
-        b=form.b[rows],
-        equality=form.equality[rows],
-        cone=form.cone[rows],
-        decision=column_place[form.decision],
-        threshold=column_place[form.threshold],
-        excess=column_place[form.excess],
-        added=form.added[columns],
-        integer=form.integer[columns],
-    )

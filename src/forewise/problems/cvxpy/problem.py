@@ -1,8 +1,7 @@
 """A problem of the user's own, written once in CVXPY.
 
-CVXPY is asked once, when the problem is made; what stays are arrays. A problem can therefore be
-copied, stored and solved where CVXPY is not installed. May import: exceptions, arguments,
-scenarios, its siblings.
+Making it is a pipeline: check → canonicalise → presolve → lift. What stays are arrays, so that a
+problem can be copied, stored and solved where CVXPY is not installed.
 """
 
 from __future__ import annotations
@@ -15,18 +14,16 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.base import Problem
-from forewise.problems.cvxpy import form_checks as forms
-from forewise.problems.cvxpy import model_checks as check
-from forewise.problems.cvxpy.canonical import CanonicalForm
-from forewise.problems.cvxpy.chance import without_levels, written
-from forewise.problems.cvxpy.feasibility import CvxpyConstraints
-from forewise.problems.cvxpy.lifting import LiftedForm
-from forewise.problems.cvxpy.naming import Layout
-from forewise.problems.cvxpy.presolve import presolve, without_chances
-from forewise.problems.cvxpy.reading import import_cvxpy, read
-from forewise.problems.cvxpy.recourse import RecourseCost
-from forewise.problems.cvxpy.rewriting import rewritten
-from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
+from forewise.problems.cvxpy.canonicalise import canonicalise
+from forewise.problems.cvxpy.chance import without_chances
+from forewise.problems.cvxpy.check import check
+from forewise.problems.cvxpy.form import CanonicalForm
+from forewise.problems.cvxpy.lift import LiftedForm, lift
+from forewise.problems.cvxpy.naming import VariableLayout
+from forewise.problems.cvxpy.presolve import presolve
+from forewise.problems.cvxpy.recourse import recourse_cost
+from forewise.problems.cvxpy.violation import CvxpyConstraints
+from forewise.problems.programs import IntegerProgram, Program, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import WORKING_DTYPE, as_tensor
 
@@ -35,9 +32,8 @@ from forewise.validation.arguments import WORKING_DTYPE, as_tensor
 class CvxpyProblem(Problem):
     """The deterministic problem in CVXPY, and which of its parts is decided, and which uncertain.
 
-    Prefer it for everything that is not one of the built-in problems: convex costs and
-    constraints, linear, quadratic or with norms, logarithms and exponentials (second-order and
-    exponential cones), with the outcome anywhere in them; and linear ones with whole numbers.
+    Costs and constraints are convex, linear, quadratic or with norms, logarithms and exponentials
+    (second-order and exponential cones), with the outcome anywhere; or linear with integers.
 
         min_z Σ_j w_j min_u { objective(z, u, y_j) : constraints(z, u, y_j) }
 
@@ -57,15 +53,14 @@ class CvxpyProblem(Problem):
         by row (C order, as ``array.reshape(n_contexts, -1)`` does).
     given : cvxpy.Parameter or list of them, optional
         What is known when deciding and changes by context: pass its values to `bound`. Other
-        parameters must have a value and are constants.
+        parameters are constants and must have a value.
 
     Notes
     -----
-    Decisions stand in the order given, each flattened row by row as outcomes are; `split_decision`
-    gives them back by name and in shape. The outcome may multiply variables but must not scale a
-    quadratic term: a draw could turn it over. Variables may be ``integer=True`` or
-    ``boolean=True``, decided or recourse, where all else is linear; their problems have decisions
-    but no gradients.
+    Decisions, too, stand in the order given, each flattened row by row; `split_decision` gives them
+    back by name and in shape. The outcome may multiply variables but must not scale a quadratic
+    term: a draw could turn it over. Variables may be ``integer=True`` or ``boolean=True`` where all
+    else is linear; such problems have no gradients.
 
     Examples
     --------
@@ -80,10 +75,10 @@ class CvxpyProblem(Problem):
     """
 
     form: CanonicalForm
-    layout: Layout
+    layout: VariableLayout
     given_values: torch.Tensor | None
     _lifted: LiftedForm
-    _priced: LiftedForm  # what costs are made of: chance constraints have none
+    _without_chances: LiftedForm  # what costs and constraints are made of
 
     def __init__(
         self,
@@ -94,41 +89,29 @@ class CvxpyProblem(Problem):
         outcome: Any,
         given: Any = None,
     ) -> None:
-        cp = import_cvxpy()
-        check.check_constraint_kinds(objective, without_levels(constraints), cp)
-        decisions = check.as_leaves("decision", decision, cp.Variable)
-        outcomes = check.as_leaves("outcome", outcome, cp.Parameter)
-        known = check.as_leaves("given", given, cp.Parameter, needed=False)
-        rows, chances = written(constraints, decisions, outcomes, cp)
-        problem = cp.Problem(objective, rows)
-        constants = check.check_leaves(problem, decisions, outcomes, known)
-        check.check_variables(problem, decisions)
-        problem = rewritten(problem, constants, cp)
-        check.check_convex(problem)
-        check.check_parametrised(problem, outcomes)
-        form = read(problem, decisions, outcomes, known, chances)
-        forms.check_roles(form, outcomes)
-        forms.check_chances(form)
-        check.check_integers(problem, form.is_linear)
-        self._fill(presolve(form), Layout.of(decisions, outcomes, known), None)
+        model = check(objective, constraints, decision, outcome, given)
+        form = presolve(canonicalise(model))
+        self._fill(form, VariableLayout.from_model(model))
 
-    def _fill(self, form: CanonicalForm, layout: Layout, given: torch.Tensor | None) -> None:
-        lifted = LiftedForm.of(form)
-        forms.check_equations(lifted)
-        priced = LiftedForm.of(without_chances(form)) if len(form.level) else lifted
-        for name, value in {
-            "form": form, "layout": layout, "given_values": given, "_lifted": lifted,
-            "_priced": priced,
-        }.items():  # fmt: skip
+    def _fill(self, form: CanonicalForm, layout: VariableLayout) -> None:
+        lifted = lift(form)
+        self._set(
+            form=form,
+            layout=layout,
+            given_values=None,
+            _lifted=lifted,
+            _without_chances=lift(without_chances(form)) if len(form.level) else lifted,
+        )
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property
     def n_outcomes(self) -> int:
-        """Number of entries of all outcome parameters."""
         return self.form.n_outcomes
 
     def n_decisions(self, n_outcomes: int | None = None) -> int:
-        """Number of entries of all decision variables."""
         return len(self.form.decision)
 
     @property
@@ -137,15 +120,9 @@ class CvxpyProblem(Problem):
         return dict(self.layout.decision)
 
     def split_decision(self, decision: Any) -> dict[str, Any]:
-        """Decisions by variable name.
+        """Parts of ``(n_contexts, n_decisions)`` by variable name, each ``(n_contexts, *shape)``.
 
-        Parameters
-        ----------
-        decision : array or tensor (n_contexts, n_decisions), or (n_decisions,)
-
-        Returns
-        -------
-        dict of arrays or tensors (n_contexts, *shape), or of shape alone
+        One decision, ``(n_decisions,)``, gives parts without the first dimension.
         """
         return self.layout.split_decision(decision)
 
@@ -165,23 +142,19 @@ class CvxpyProblem(Problem):
         return None if rows == 1 else rows
 
     def decision_names(self, n_outcomes: int | None = None) -> list[str]:
-        """Name and place of each entry of the decision variables, as ``order[3]``."""
         return self.layout.decision_names()
 
     def bound(self, given: Any) -> CvxpyProblem:
-        """The same problem for contexts whose given data are known.
-
-        Row i of what is given belongs to row i of scenarios, decisions and outcomes. Gradients
-        flow to it.
+        """The same problem for contexts whose given data are known, with gradients in them.
 
         Parameters
         ----------
         given : dict or `Given` from parameter name to values, table, or None
-            Values of a parameter have shape (n_contexts, *shape): an array, a tensor, a series or a
-            data frame. An array or a series is for the only given parameter, or for all of them
-            side by side, (n_contexts, n_given), each flattened row by row. A data frame has their
-            names as columns, ``budget`` or ``room[0]``, in any order; where there is one parameter
-            it may have others. One row serves any number of contexts.
+            Row i belongs to row i of scenarios, decisions and outcomes; one row serves any number.
+            Values of a parameter have shape (n_contexts, *shape). An array or a series is for the
+            only given parameter, or for all of them side by side, (n_contexts, n_given), each
+            flattened row by row. A data frame has their names as columns, ``budget`` or
+            ``room[0]``, in any order; where there is one parameter it may have others.
         """
         if given is None:
             return self
@@ -208,9 +181,7 @@ class CvxpyProblem(Problem):
 
     def _with_given(self, given: torch.Tensor) -> CvxpyProblem:
         problem = object.__new__(CvxpyProblem)
-        for name in ("form", "layout", "_lifted", "_priced"):
-            object.__setattr__(problem, name, getattr(self, name))
-        object.__setattr__(problem, "given_values", given)
+        problem._set(**{**vars(self), "given_values": given})
         return problem
 
     def _given_for(self, n_contexts: int, device: torch.device) -> torch.Tensor | None:
@@ -231,21 +202,19 @@ class CvxpyProblem(Problem):
     @property
     def program_type(self) -> type[Program]:
         """Whether cones or integers are in it."""
-        if self.form.integer.any():
-            return IntegerProgram
-        return ConicProgram if len(self.form.cone_kind) else ScenarioProgram
+        return self._lifted.program_type
 
     def gradient_unsupported_reason(self) -> str | None:
-        """Whole numbers do not move with the data, but jump."""
+        """Integers have no gradients."""
         if self.program_type is not IntegerProgram:
             return None
         return (
-            "it decides whole numbers, which have no gradient: use a DecoupledLearner; or train "
+            "it decides integers, which have no gradient: use a DecoupledLearner; or train "
             "on the continuous relaxation, the same problem without integer=True and boolean=True"
         )
 
     def direct_unsupported_reason(self) -> str | None:
-        """Chances are counted over scenarios."""
+        """Chance constraints are about a distribution."""
         if not len(self.form.level):
             return None
         return (
@@ -254,58 +223,44 @@ class CvxpyProblem(Problem):
         )
 
     def _program(self, scenarios: Scenarios) -> Program:
-        given = self._given_of(scenarios)
-        if self.program_type is IntegerProgram:
-            return self._lifted.integer_program(scenarios, given)
-        if self.program_type is ConicProgram:
-            return self._lifted.conic_program(scenarios, given)
+        given = self._given_for(scenarios.n_contexts, scenarios.values.device)
         return self._lifted.program(scenarios, given)
-
-    def _given_of(self, scenarios: Scenarios) -> torch.Tensor | None:
-        return self._given_for(scenarios.n_contexts, scenarios.values.device)
 
     def recourse_program(self, scenarios: Scenarios) -> ScenarioProgram:
         """As `program`, with every cost that depends on the outcome in the recourse."""
         self._check_width("scenarios", scenarios.n_outcomes)
-        return self._lifted.recourse_program(scenarios, self._given_of(scenarios))
+        given = self._given_for(scenarios.n_contexts, scenarios.values.device)
+        return self._lifted.recourse_program(scenarios, given)
 
     def constraints(self, n_decisions: int) -> CvxpyConstraints:
-        """The rows and cones that know neither outcome nor recourse, and which decisions are whole.
+        """The rows and cones without outcome and recourse, and which decisions are integers.
 
-        Chances are not among them: they are those of a distribution, and not of a decision.
+        Chance constraints are not among them: they are about a distribution.
         """
+        lifted = self._without_chances
         lead = 1 if self.given_values is None else len(self.given_values)
         given = self._given_for(lead, torch.device("cpu"))
         anything = torch.zeros(1, self.n_outcomes, dtype=WORKING_DTYPE)
-        G, h, E, e = (self._priced.blocks[name](anything, given) for name in "GhEe")
-        cones = self._priced.cones
-        return CvxpyConstraints(
-            self.layout.decision_names(),
-            G,
-            h,
-            E,
-            e,
-            cones=cones.first,
-            C=cones.blocks["G"](anything, given),
-            k=cones.blocks["h"](anything, given),
-            whole=self._priced.integer_first,
-        )
+        G, h, E, e = (lifted.blocks[name](anything, given) for name in "GhEe")
+        C, k = (lifted.cone_blocks[name](anything, given) for name in "Gh")
+        names, integer = self.layout.decision_names(), lifted.integer_first
+        return CvxpyConstraints(names, G, h, E, e, cones=lifted.cones, C=C, k=k, integer=integer)
 
     def _cost(self, decision: torch.Tensor, outcome: torch.Tensor) -> torch.Tensor:
         given = self._given_for(len(outcome), outcome.device)
         dtype = torch.promote_types(decision.dtype, outcome.dtype)
-        return RecourseCost(self._priced)(decision, outcome, given).to(dtype)
+        return recourse_cost(self._without_chances, decision, outcome, given).to(dtype)
 
     def state(self) -> dict[str, Any]:
-        """The problem as plain values and arrays: what is stored. What it is bound to is not."""
+        """The problem as plain values and arrays, without the given data it is bound to."""
         return {"form": self.form.state(), "layout": self.layout.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> CvxpyProblem:
         """The problem that `state` was taken of; CVXPY is not needed."""
         problem = object.__new__(cls)
-        form, layout = CanonicalForm.from_state(state["form"]), Layout.from_state(state["layout"])
-        problem._fill(form, layout, None)
+        form = CanonicalForm.from_state(state["form"])
+        problem._fill(form, VariableLayout.from_state(state["layout"]))
         return problem
 
     def __reduce__(self) -> tuple[Any, ...]:

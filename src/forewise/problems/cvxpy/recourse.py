@@ -1,13 +1,12 @@
-"""What a decision costs once the outcome is seen: the best of what can still be chosen.
+"""What a decision costs once the outcome is seen: the best recourse.
 
-Where every variable that is left has rows of its own (shortage, excess, losses beyond a
-threshold), the best choice is a formula. Elsewhere a program is solved, and the cost's gradient
-is that of its Lagrangian at the solution (the envelope theorem).
+Where every variable that is left has rows of its own (shortage, excess, losses beyond a threshold),
+the best choice is a formula. Elsewhere a program is solved, and the cost's gradient is that of its
+Lagrangian at the solution (the envelope theorem).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 
 from forewise.problems.cones import Cones
-from forewise.problems.cvxpy.lifting import LiftedForm
+from forewise.problems.cvxpy.lift import LiftedForm
 from forewise.problems.programs import (
     ConicProgram,
     IntegerProgram,
@@ -23,31 +22,29 @@ from forewise.problems.programs import (
     ScenarioProgram,
     apply,
     joined,
-)
+)  # fmt: skip
 from forewise.solvers.auto import AutoSolver
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.solution import Status
 from forewise.validation.arguments import WORKING_DTYPE
 
 # A decision that a solver found may miss its rows by as much, relative to their bounds.
-TOLERANCE = 1e-7
+_TOLERANCE = 1e-7
 # What is left of a bound that a decision meets, relative to the bound: less is rounding.
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
+# Costs are compared with each other, and their programs are small.
+_SOLVER = AutoSolver(conic=ConicSolver(1e-12))
 
 
 class RecourseAnswer(NamedTuple):
     """What a solver found for programs with first-stage variables x alone."""
 
-    x: torch.Tensor
+    x: torch.Tensor  # NaN where there is no optimum
     inequality: torch.Tensor  # multipliers, nonnegative
     equality: torch.Tensor
     cone: torch.Tensor  # multipliers of rows in cones, in the dual cones
     infeasible: torch.Tensor  # masks (n_contexts,)
     unbounded: torch.Tensor
-
-
-# Costs are compared with each other, and their programs are small.
-_SOLVER = AutoSolver(conic=ConicSolver(1e-12))
 
 
 def solve_recourse(program: Program) -> RecourseAnswer:
@@ -68,12 +65,42 @@ def solve_recourse(program: Program) -> RecourseAnswer:
     )
 
 
+def typed_program(
+    plain: ScenarioProgram, integer: torch.Tensor, cones: Cones, C: torch.Tensor, k: torch.Tensor
+) -> Program:
+    """A program without scenarios, with integers or with cones k − C x ∈ K."""
+    if integer.any():
+        return IntegerProgram(plain, integer, integer[:0])
+    return ConicProgram.from_first_stage(plain, cones, C, k) if len(cones) else plain
+
+
+def recourse_cost(
+    lifted: LiftedForm, decision: torch.Tensor, outcome: torch.Tensor, given: torch.Tensor | None
+) -> torch.Tensor:
+    """Cost of each decision, ``(n_contexts,)``.
+
+    inf where no recourse meets the rows, −inf where it can be arbitrarily good; first-stage rows of
+    the decision alone are not checked.
+    """
+    z, precision = decision.to(WORKING_DTYPE), torch.finfo(decision.dtype).eps
+    outcome = outcome.to(WORKING_DTYPE)
+    block = {name: made(outcome, given) for name, made in lifted.blocks.items()}
+    n = lifted.stages.n_decisions
+    fixed = (z * (0.5 * apply(block["P"][:, :n, :n], z) + block["q"][:, :n])).sum(-1)
+    fixed = fixed + block["c"].squeeze(-1) + lifted.products(outcome, given)
+    cone_block = {name: made(outcome, given) for name, made in lifted.cone_blocks.items()}
+    rest = _remainder(lifted, block, cone_block, z, precision)
+    if rest.q.shape[-1] == 0 and rest.b.shape[-1] == 0 and not len(rest.cones):
+        return fixed
+    return fixed + (_separable(rest) if rest.is_separable else _solved(rest))
+
+
 @dataclass(frozen=True, eq=False)
 class Remainder:
     """min ½ x'P x + q'x, A x ≤ b, E x = e, k − C x ∈ K over what is left to choose.
 
-    Leading dimensions are N or 1; x is whole numbers in a mask. `error` ``(N, 1)`` is what rounding
-    did to the decision's share of the rows: much, where it came in single precision.
+    Leading dimensions are N or 1; x is integers in a mask. `error` ``(N, 1)`` is what rounding did
+    to the decision's terms of the rows: much, where it came in single precision.
     """
 
     P: torch.Tensor
@@ -85,13 +112,18 @@ class Remainder:
     C: torch.Tensor
     k: torch.Tensor
     cones: Cones
-    whole: torch.Tensor
+    integer: torch.Tensor
     error: torch.Tensor
 
     @property
-    def n_contexts(self) -> int:
-        """Number of contexts."""
-        return max(len(part) for part in (self.P, self.q, self.A, self.b, self.E, self.e, self.k))
+    def is_separable(self) -> bool:
+        """Whether each variable has its own rows and cost, the same in all contexts."""
+        if self.E.shape[-2] or len(self.cones) or self.integer.any():
+            return False
+        if len(self.A) > 1 or len(self.P) > 1:
+            return False
+        curved = self.P[0] - self.P[0].diagonal().diag()
+        return bool(((self.A[0] != 0).sum(-1) <= 1).all()) and not bool(curved.any())
 
     def take(self, rows: torch.Tensor) -> Remainder:
         """The programs of some contexts."""
@@ -111,87 +143,51 @@ class Remainder:
 
     def allowed(self, bound: torch.Tensor) -> torch.Tensor:
         """By how much a decision that was computed may miss a bound."""
-        return TOLERANCE * (1 + bound.detach().abs()) + self.error
+        return _TOLERANCE * (1 + bound.detach().abs()) + self.error
 
     def program(self) -> Program:
         """The same as a program with first-stage variables alone."""
+        parts = (self.P, self.q, self.A, self.b, self.E, self.e, self.k)
+        n_contexts = max(len(part) for part in parts)
         plain = ScenarioProgram(
-            weights=torch.ones(self.n_contexts, 1, dtype=WORKING_DTYPE, device=self.q.device),
+            weights=torch.ones(n_contexts, 1, dtype=WORKING_DTYPE, device=self.q.device),
             P=self.P, q=self.q, G=self.A, h=self.b, E=self.E, e=self.e,
         )  # fmt: skip
-        if self.whole.any():
-            return IntegerProgram(plain, self.whole, self.whole[:0])
-        if not len(self.cones):
-            return plain
-        return ConicProgram.of_first_stage(plain, self.cones, self.C, self.k)
+        return typed_program(plain, self.integer, self.cones, self.C, self.k)
 
 
-@dataclass(frozen=True, eq=False)
-class RecourseCost:
-    """The cost of decisions of a lifted form."""
-
-    lifted: LiftedForm
-
-    def __call__(
-        self, decision: torch.Tensor, outcome: torch.Tensor, given: torch.Tensor | None
-    ) -> torch.Tensor:
-        """Cost of each decision, ``(n_contexts,)``.
-
-        inf where nothing that can still be chosen meets the rows, −inf where it can be
-        arbitrarily good; first-stage rows that the decision alone must meet are not looked at.
-        """
-        z, precision = decision.to(WORKING_DTYPE), torch.finfo(decision.dtype).eps
-        outcome = outcome.to(WORKING_DTYPE)
-        block = {name: made(outcome, given) for name, made in self.lifted.blocks.items()}
-        n = self.lifted.stages.n_decisions
-        fixed = (z * (0.5 * apply(block["P"][:, :n, :n], z) + block["q"][:, :n])).sum(-1)
-        fixed = fixed + block["c"].squeeze(-1) + self.lifted.products(outcome, given)
-        cone_rows = {name: made(outcome, given) for name, made in self.lifted.cones.blocks.items()}
-        rest = self._remainder(block, cone_rows, z, precision)
-        if rest.q.shape[-1] == 0 and rest.b.shape[-1] == 0 and not len(rest.cones):
-            return fixed
-        best = _separable(rest) if self._is_separable(rest) else _solved(rest)
-        return fixed + best
-
-    def _remainder(
-        self,
-        block: dict[str, torch.Tensor],
-        cone_rows: dict[str, torch.Tensor],
-        z: torch.Tensor,
-        precision: float,
-    ) -> Remainder:
-        n, stages = self.lifted.stages.n_decisions, self.lifted.stages
-        extra, k = len(stages.first) - n, len(stages.recourse)
-        P = block["P"]
-        q = [block["q"][:, n:] + apply(P[:, n:, :n], z), block["d"]]
-        coupled, rows = block["T"].shape[-2], block["W"].shape[-2]
-        T = torch.nn.functional.pad(block["T"], (0, 0, 0, rows - coupled))
-        A, b = _stacked(_open(block["G"], n), block["G"], block["h"], T, block["W"], block["r"], z)
-        E, e = _stacked(
-            _open(block["E"], n), block["E"], block["e"], block["F"], block["V"], block["s"], z
-        )
-        cones = self.lifted.cones
-        open_cones = _open_cones(cones.first, _open(cone_rows["G"], n))
-        G, h, T_cone, W_cone, r_cone = (cone_rows[name] for name in "GhTWr")
-        matters = torch.from_numpy(open_cones[cones.first.of_row])
-        C, right = _stacked(matters, G, h, T_cone, W_cone, r_cone, z)
-        whole = joined([joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1),
-                         joined([P.new_zeros(1, k, extra), block["D"]], -1)], -2)  # fmt: skip
-        integer = (self.lifted.integer_first[n:], self.lifted.integer_recourse)
-        return Remainder(
-            P=whole, q=joined(q, -1), A=A, b=b, E=E, e=e, C=C, k=right,
-            cones=cones.first.where(open_cones) + cones.scenario, whole=torch.cat(integer),
-            error=4 * precision * _largest_share((block["G"], T, G, T_cone), z),
-        )  # fmt: skip
-
-    def _is_separable(self, rest: Remainder) -> bool:
-        """Whether each variable has its own rows and cost, the same in all contexts."""
-        if rest.E.shape[-2] or len(rest.cones) or rest.whole.any():
-            return False
-        if len(rest.A) > 1 or len(rest.P) > 1:
-            return False
-        curved = rest.P[0] - rest.P[0].diagonal().diag()
-        return bool(((rest.A[0] != 0).sum(-1) <= 1).all()) and not bool(curved.any())
+def _remainder(
+    lifted: LiftedForm,
+    block: dict[str, torch.Tensor],
+    cone_block: dict[str, torch.Tensor],
+    z: torch.Tensor,
+    precision: float,
+) -> Remainder:
+    """What is left to choose once the decision is fixed: auxiliary variables, and recourse."""
+    stages, n = lifted.stages, lifted.stages.n_decisions
+    extra, k, P = len(stages.first) - n, len(stages.recourse), block["P"]
+    T = torch.nn.functional.pad(block["T"], (0, 0, 0, block["W"].shape[-2] - block["T"].shape[-2]))
+    padded = block | {"T": T}
+    A, b = _stacked(_open(block["G"], n), [padded[name] for name in "GhTWr"], z)
+    E, e = _stacked(_open(block["E"], n), [block[name] for name in "EeFVs"], z)
+    open_rows = _open(cone_block["G"], n).numpy()
+    open_cones = np.bincount(lifted.cones.of_row, open_rows, len(lifted.cones)) > 0
+    matters = torch.from_numpy(open_cones[lifted.cones.of_row])
+    C, right = _stacked(matters, [cone_block[name] for name in "GhTWr"], z)
+    upper = joined([P[:, n:, n:], P.new_zeros(1, extra, k)], -1)
+    lower = joined([P.new_zeros(1, k, extra), block["D"]], -1)
+    q = [block["q"][:, n:] + apply(P[:, n:, :n], z), block["d"]]
+    # The largest of the decision's terms in any row.
+    size = z.detach().abs()
+    matrices = (block["G"], T, cone_block["G"], cone_block["T"])
+    terms = [apply(matrix[:, :, :n].detach().abs(), size) for matrix in matrices]
+    largest = joined([torch.zeros_like(size[:, :1]), *terms], -1).amax(-1, keepdim=True)
+    return Remainder(
+        P=joined([upper, lower], -2), q=joined(q, -1), A=A, b=b, E=E, e=e, C=C, k=right,
+        cones=lifted.cones.where(open_cones) + lifted.scenario_cones,
+        integer=torch.cat([lifted.integer_first[n:], lifted.integer_recourse]),
+        error=4 * precision * largest,
+    )  # fmt: skip
 
 
 def _open(first: torch.Tensor, n: int) -> torch.Tensor:
@@ -199,30 +195,18 @@ def _open(first: torch.Tensor, n: int) -> torch.Tensor:
     return (first[:, :, n:] != 0).any(-1).any(0)
 
 
-def _open_cones(cones: Cones, rows: torch.Tensor) -> np.ndarray:
-    """Mask of the first-stage cones that have such a row."""
-    return np.bincount(cones.of_row, rows.numpy(), len(cones)) > 0
-
-
 def _stacked(
-    matters: torch.Tensor, first: torch.Tensor, bound: torch.Tensor, coupling: torch.Tensor,
-    own: torch.Tensor, own_bound: torch.Tensor, z: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    matters: torch.Tensor, blocks: list[torch.Tensor], z: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows of what is left, with the decision on the right: first-stage rows, then the others."""
     n = z.shape[-1]
+    first, bound, coupling, own, own_bound = blocks
     first, bound = first[:, matters], bound[:, matters]
     bounds = [_room(bound, first[:, :, :n], z), _room(own_bound, coupling[:, :, :n], z)]
     nothing = first.new_zeros(1, first.shape[1], own.shape[-1])
     upper = joined([first[:, :, n:], nothing], -1)
     lower = joined([coupling[:, :, n:], own], -1)
     return joined([upper, lower], -2), joined(bounds, -1)
-
-
-def _largest_share(matrices: Iterable[torch.Tensor], z: torch.Tensor) -> torch.Tensor:
-    """The largest of the decision's shares of all rows, ``(N, 1)``; 0 where there is no row."""
-    n, size = z.shape[-1], z.detach().abs()
-    shares = [apply(matrix[:, :, :n].detach().abs(), size) for matrix in matrices]
-    return joined([torch.zeros_like(size[:, :1]), *shares], -1).amax(-1, keepdim=True)
 
 
 def _room(bound: torch.Tensor, matrix: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
@@ -232,7 +216,7 @@ def _room(bound: torch.Tensor, matrix: torch.Tensor, z: torch.Tensor) -> torch.T
     room = bound - apply(matrix, z)
     with torch.no_grad():
         size = bound.abs() + apply(matrix.abs(), z.abs())
-        met = room.abs() <= ROUNDING * size
+        met = room.abs() <= _ROUNDING * size
     return torch.where(met, room - room.detach(), room)
 
 

@@ -1,9 +1,8 @@
-"""From a CVXPY problem to a `CanonicalForm`, once: the only module that knows CVXPY's insides.
+"""From a CVXPY problem to a `CanonicalForm`: the only module that knows CVXPY's insides.
 
 CVXPY rewrites atoms as rows, linear or in cones, and quadratic costs, and keeps every matrix as an
-affine map of the parameters. Here these maps are taken apart into plain arrays, with the columns
-of the decision and the parameters in the user's order. May import: exceptions, its siblings
-`canonical`, `cones`.
+affine map of the parameters. Here these maps become plain arrays, with the columns of the decision
+and the parameters in the user's order.
 """
 
 from __future__ import annotations
@@ -14,48 +13,65 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from forewise.exceptions import MissingDependencyError, ModelError
+from forewise.exceptions import ModelError
 from forewise.problems.cones import ConeKind
-from forewise.problems.cvxpy.canonical import Array, CanonicalForm, Terms
-from forewise.problems.cvxpy.chance import WrittenChance
+from forewise.problems.cvxpy.check import CheckedModel
+from forewise.problems.cvxpy.expressions import kind_of, quoted, smallest_failing
+from forewise.problems.cvxpy.form import CONE_KINDS, Array, CanonicalForm, Terms
 
 # From so many parameters on, CVXPY's own choice of backend is another one.
 _MANY_PARAMETERS = 1000
+_CONES = {"SOC": ConeKind.SECOND_ORDER, "ExpCone": ConeKind.EXPONENTIAL}
 
 
-def import_cvxpy() -> Any:
-    """CVXPY, or a message how to get it."""
-    try:
-        import cvxpy
-    except ImportError as error:
-        raise MissingDependencyError(
-            'CvxpyProblem needs CVXPY, which is not installed: pip install "forewise[cvxpy]"'
-        ) from error
-    return cvxpy
-
-
-def read(
-    problem: Any,
-    decision: list[Any],
-    outcome: list[Any],
-    given: list[Any],
-    chances: list[WrittenChance],
-) -> CanonicalForm:
+def canonicalise(model: CheckedModel) -> CanonicalForm:
     """The canonical form of a checked CVXPY problem.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        Convex, DPP; its parameters are those below.
-    decision : list of cvxpy.Variable
-    outcome, given : list of cvxpy.Parameter
-    chances : list of WrittenChance
-
-    Raises
-    ------
-    ModelError
-        If it takes cones that forewise does not know.
+    Raises a `ModelError` where only the arrays tell that it cannot be used: unknown cones, an
+    outcome in a quadratic term, chance constraints with cones, integers in what is not linear.
     """
+    form = _read(model)
+    _require_linear_outcomes(form, model.outcome)
+    if len(form.level) and (len(form.cone_kind) or form.integer.any()):
+        raise ModelError(
+            "chance(...) can only stand in linear and quadratic problems, but this one has cones "
+            "or integers: leave them out, or let the constraint hold in every scenario"
+        )
+    if not form.is_linear:
+        _refuse_integers(model.problem)
+    return form
+
+
+def _require_linear_outcomes(form: CanonicalForm, outcomes: list[Any]) -> None:
+    """No outcome is in a quadratic term."""
+    owner = [outcome for outcome in outcomes for _ in range(outcome.size)]
+    places = form.P_terms.parameter[form.is_outcome(form.P_terms.parameter)]
+    if len(places):
+        raise ModelError(
+            f"the outcome {owner[places[0]].name()} scales a quadratic term: a negative draw of it "
+            "would turn the term over. Put its square root inside of the square, as in "
+            "sum_squares(root * z), or multiply something linear"
+        )
+
+
+def _refuse_integers(problem: Any) -> None:
+    for variable in problem.variables():
+        for kind in ("integer", "boolean"):
+            if variable.attributes[kind]:
+                expressions = [problem.objective.expr]
+                expressions += [inner for row in problem.constraints for inner in row.args]
+                curved = [e for e in expressions if not e.is_pwl()] or [problem.objective]
+                culprit = smallest_failing(curved[0], lambda inner: inner.is_pwl())
+                raise ModelError(
+                    f"{variable.name()} is {kind}, and {quoted(culprit)} is not linear: programs "
+                    "with integers are solved by HiGHS, which takes linear costs and constraints. "
+                    "Write it piecewise linear (cp.maximum of tangents, cp.abs, norm1), or leave "
+                    f"out {kind}=True for the continuous relaxation, and round its decisions"
+                )
+
+
+def _read(model: CheckedModel) -> CanonicalForm:
+    problem, decision, outcome, given, chances = model
     stuffed, columns_of, lowered = _stuffed(problem)
     _require_known_cones(stuffed)
     n, m = stuffed.x.size, stuffed.constr_size
@@ -65,18 +81,16 @@ def read(
     rows, row_terms = _matrix(stuffed.A, (m, n + 1), places)
     q = _vector(objective, objective_terms, 0, n_parameters)
     # CVXPY's rows say A x + b = 0, A x + b ≥ 0 and A x + b ∈ K.
-    equality = np.concatenate(
-        [np.full(c.size, _kind(c) == "Zero", dtype=bool) for c in stuffed.constraints]
-        or [np.zeros(0, dtype=bool)]
-    )
+    equality = [np.full(c.size, kind_of(c) == "Zero", dtype=bool) for c in stuffed.constraints]
     order, cone, cone_kind = _cones(stuffed)
-    rows, row_terms = rows[order], _reordered(row_terms, order)
+    rows, row_terms = rows[order], row_terms.moved(np.argsort(order), np.arange(n + 1))
     integer = np.zeros(n, dtype=bool)
-    for whole in (*stuffed.x.boolean_idx, *stuffed.x.integer_idx):
-        integer[whole] = True
+    for place in (*stuffed.x.boolean_idx, *stuffed.x.integer_idx):
+        integer[place] = True
     inner = row_terms.column < n
     A_terms = row_terms.where(inner)
-    columns = np.concatenate([_row_by_row(columns_of(v), v.shape) for v in decision])
+    # CVXPY has a variable's entries column by column, decisions have them row by row.
+    columns = [columns_of(v).reshape(v.shape, order="F").reshape(-1) for v in decision]
     added = np.ones(n, dtype=bool)
     for variable in problem.variables():
         added[columns_of(variable)] = False
@@ -89,12 +103,12 @@ def read(
         alpha=np.zeros((0, n_parameters + 1)),
         beta=np.zeros((0, n_parameters + 1)),
         A=-rows[:, :n],
-        A_terms=Terms(A_terms.row, A_terms.column, A_terms.parameter, -A_terms.coefficient),
+        A_terms=replace(A_terms, coefficient=-A_terms.coefficient),
         b=_vector(rows[:, n:], row_terms.where(~inner), n, n_parameters),
-        equality=equality,
+        equality=np.concatenate([np.zeros(0, dtype=bool), *equality]),
         cone=cone,
         cone_kind=cone_kind,
-        decision=columns,
+        decision=np.concatenate(columns),
         added=added,
         integer=integer,
         threshold=np.array([columns_of(c.threshold)[0] for c in chances], dtype=np.int64),
@@ -135,14 +149,6 @@ def _stuffed(problem: Any) -> tuple[Any, Any, dict[int, Any]]:
     return reduced, columns_of, attributes.param_id_map
 
 
-def _row_by_row(columns: Array, shape: tuple[int, ...]) -> Array:
-    """Columns of a variable, which CVXPY has column by column."""
-    return columns.reshape(shape, order="F").reshape(-1)
-
-
-_CONES = {"SOC": ConeKind.SECOND_ORDER, "ExpCone": ConeKind.EXPONENTIAL}
-
-
 def _require_known_cones(stuffed: Any) -> None:
     advice = {
         "PSD": "positive semidefinite matrices (lambda_max, sigma_max, matrix_frac, PSD=True): "
@@ -151,7 +157,7 @@ def _require_known_cones(stuffed: Any) -> None:
         "second-order cones",
     }
     for constraint in stuffed.constraints:
-        kind = _kind(constraint)
+        kind = kind_of(constraint)
         if kind not in ("Zero", "NonNeg", *_CONES):
             raise ModelError(
                 "forewise takes linear rows, second-order cones and exponential cones, and this "
@@ -172,7 +178,7 @@ def _cones(stuffed: Any) -> tuple[Array, Array, Array]:
     for constraint in stuffed.constraints:
         rows = start + np.arange(constraint.size)
         start += constraint.size
-        kind = _CONES.get(_kind(constraint))
+        kind = _CONES.get(kind_of(constraint))
         if kind is None:
             order.append(rows)
             cone.append(np.full(len(rows), -1))
@@ -185,18 +191,13 @@ def _cones(stuffed: Any) -> tuple[Array, Array, Array]:
         rows = np.concatenate(parts, axis=1)
         order.append(rows.reshape(-1))
         cone.append(np.repeat(len(kinds) + np.arange(count), rows.shape[1]))
-        kinds += [CanonicalForm.kind_number(kind)] * count
+        kinds += [CONE_KINDS.index(kind)] * count
     nothing = np.zeros(0, dtype=np.int64)
     return (
         np.concatenate([nothing, *order]),
         np.concatenate([nothing, *cone]),
         np.array(kinds, dtype=np.int64),
     )
-
-
-def _reordered(terms: Terms, order: Array) -> Terms:
-    """The terms of a matrix whose rows were put in another order."""
-    return Terms(np.argsort(order)[terms.row], terms.column, terms.parameter, terms.coefficient)
 
 
 def _with_unit_bounds(form: CanonicalForm, columns: list[int]) -> CanonicalForm:
@@ -214,10 +215,6 @@ def _with_unit_bounds(form: CanonicalForm, columns: list[int]) -> CanonicalForm:
         equality=np.concatenate([form.equality, np.zeros(len(bounds), dtype=bool)]),
         cone=np.concatenate([form.cone, np.full(len(bounds), -1)]),
     )
-
-
-def _kind(constraint: Any) -> str:
-    return type(constraint).__name__
 
 
 def _parameter_places(
