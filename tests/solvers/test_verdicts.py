@@ -71,7 +71,7 @@ def count_not_optimal(seed: int, n_batches: int) -> int:
         assert not solution.certificates, number
         failed += int((~found).sum())
         torch.testing.assert_close(
-            solution.objective[found], planted.objective[found], rtol=1e-5, atol=1e-6
+            solution.objective[found], planted.objective[found], rtol=5e-5, atol=1e-6
         )
     return failed
 
