@@ -22,10 +22,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from forewise.datasets import paper_split
 from forewise.exceptions import InvalidInputError
 from forewise.plots import STYLE, decision_panels
 from forewise.policy import Policy, load_policy
+from forewise_lab.datasets import paper_split
 from forewise_lab.report import paper
 from forewise_lab.report.rendering import interval, mean_std, number, seconds
 from forewise_lab.report.results import At, Results

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forewise.predictors.networks.weights import Layout
+from forewise.predictors.networks.network import Layout
 
 import forewise as fw
 from forewise_lab.experiments import fits
