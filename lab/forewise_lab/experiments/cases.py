@@ -38,8 +38,7 @@ from forewise_lab.experiments.configuration import (
     merged,
 )
 from forewise_lab.experiments.kinds import Solvers
-from forewise_lab.experiments.methods import Method, Task, check_method, fit_rule
-from forewise_lab.experiments.rules import PolicyRule, Rule
+from forewise_lab.experiments.methods import Method, PolicyRule, Rule, Task, check_method, fit_rule
 
 _MEGAWATTS = 1000.0
 #: Column with a recent mean of the series, and the least that outcomes are divided by.

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from forewise.evaluation.costs import informed_optimum
 
 from forewise.datasets import Split
 from forewise.evaluation import crps, expected_regret, interval_coverage, oracle_decision
+from forewise.evaluation.costs import informed_optimum
 from forewise.exceptions import InvalidInputError
 from forewise.policy import Policy
 from forewise.problems import Problem
@@ -36,8 +36,7 @@ from forewise_lab.experiments.kinds import (
     SOLVERS,
     WITHOUT_SCENARIOS,
 )
-from forewise_lab.experiments.methods import Method, Task, fit_rule, quick_method
-from forewise_lab.experiments.rules import PolicyRule, Rule
+from forewise_lab.experiments.methods import Method, PolicyRule, Rule, Task, fit_rule, quick_method
 from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from forewise.evaluation.bootstrap import Difference
 from matplotlib.figure import Figure
 
 from forewise.evaluation import block_bootstrap, block_bootstrap_difference
+from forewise.evaluation.bootstrap import Difference
 from forewise.exceptions import StorageError
 from forewise.plots import STYLE
 from forewise_lab.experiments import Settings, load_settings
