@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from enum import StrEnum
+from pathlib import Path
 
 import numpy as np
 from rich.table import Table as RichTable
@@ -15,6 +17,7 @@ from rich.table import Table as RichTable
 from forewise_lab.report.rendering import markdown_table
 
 ABSENT, NOT_MEASURED = "—", "not measured"
+LEGENDS = tomllib.loads((Path(__file__).parent / "legends.toml").read_text(encoding="utf-8"))
 
 
 class Quantity(StrEnum):

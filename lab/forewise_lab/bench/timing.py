@@ -51,17 +51,8 @@ def take_turns(
 ) -> dict[str, Timed[Found]]:
     """Time every call in turns.
 
-    Parameters
-    ----------
-    calls : mapping of name to function
-    repeats : int
-        Turns of each call.
-    announce : function of a text
-    failures : dict, optional
-        Gets the calls that raise a RuntimeError or MemoryError when they are warmed up; without it
-        they raise.
-    longest : float
-        Seconds that the turns of one call may take together.
+    `failures` gets the calls that raise a RuntimeError or MemoryError when they are warmed up;
+    without it they raise. The turns of one call take at most `longest` seconds together.
     """
     found: dict[str, Timed[Found]] = {}
     for name, call in calls.items():

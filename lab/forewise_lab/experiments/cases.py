@@ -154,8 +154,7 @@ def cost_or_risk(
     """One number per row whose mean is the metric of the case: the cost, or its CVaR.
 
     For a CVaR it is t + (cost − t)₊ / (1 − cvar), with t the quantile at `cvar` of the method's own
-    costs on the same weekday of the same series: the mean of these numbers is the mean CVaR of such
-    groups. One CVaR of all rows would be about the busiest days alone.
+    costs on the same weekday of the same series: the mean CVaR of such groups.
     """
     if cvar is None:
         return cost

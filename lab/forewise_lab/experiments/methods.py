@@ -6,7 +6,7 @@ import difflib
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -154,11 +154,7 @@ class ConstantRule(Rule):
 
 @dataclass(frozen=True)
 class OracleRule(Rule):
-    """Decides with M draws from the true distribution.
-
-    Its draws are not those of the oracle that decisions are compared with, so that its own fair
-    regret is the price of having M scenarios only.
-    """
+    """Decides with M draws from the true distribution, others than the oracle's."""
 
     problem: Problem
     test: Dataset
@@ -239,7 +235,7 @@ def _predictor(
     where: str,
     method: Method,
     task: Task | None,
-    known: Iterable[str] = kinds.PREDICTORS,
+    known: Collection[str] = kinds.PREDICTORS,
 ) -> Predictor:
     """The predictor of a table, and those inside it, of one of the `known` kinds."""
     kind = _kind(table, where, known)
@@ -288,14 +284,6 @@ def paper_kl_weight(
     Decoupled, the paper's loss per outcome is twice the negative log-likelihood: `unit` is 2.
     Combined, its loss is the cost, which forewise divides by the regret of ignoring the context:
     that is the `unit` then. `n_weights` are the weights and biases of the network.
-
-    Examples
-    --------
-    The decoupled newsvendor, with the authors' own network (64, 32, 32): far below 1.
-
-    >>> weight = paper_kl_weight(1.0, n_rows=1800, batch_size=32, n_outcomes=1, n_weights=3330)
-    >>> round(weight, 4)
-    0.0047
     """
     n_batches = math.ceil(n_rows / batch_size)
     return K * n_rows * n_outcomes / (unit * n_weights * n_batches)
@@ -342,7 +330,7 @@ def _chosen(table: Mapping[str, Any], where: str, known: Mapping[str, type]) -> 
     return chosen(**{key: value for key, value in table.items() if key != "kind"})
 
 
-def _kind(table: Mapping[str, Any], where: str, known: Iterable[str]) -> str:
+def _kind(table: Mapping[str, Any], where: str, known: Collection[str]) -> str:
     kind = table.get("kind")
     if kind not in known:
         raise InvalidInputError(f"{where}: kind must be one of {', '.join(known)}, but is {kind!r}")

@@ -1,9 +1,8 @@
 """Cases: a method fitted on the past of a window, its decisions in it, and what they cost.
 
-`forewise.evaluation.evaluate_rolling` does the same for one method and problem in one call. Here
-every window is a unit of work of its own, which a run can compute anywhere and resume; a decoupled
-fit serves several problems; and trials are compared on days before the first window. Costs of
-single decisions go into a file beside the table, because intervals need them.
+As `forewise.evaluation.evaluate_rolling`, but every window is a unit of work that a run computes
+anywhere and can resume, a decoupled fit serves several problems, and trials are compared on days
+before the first window. Costs of single decisions go into a file: intervals need them.
 """
 
 from __future__ import annotations

@@ -94,11 +94,7 @@ def hash_of(identity: object) -> str:
 
 
 def compute(fit: Work) -> FitResult:
-    """Fit and evaluate; a failure becomes a row with metric ``"error"``.
-
-    All randomness follows from the seed, and one thread does all arithmetic: the values do not
-    depend on where it runs.
-    """
+    """Fit and evaluate, with one thread; a failure becomes a row with metric ``"error"``."""
     started = time.perf_counter()
     error = None
     with one_thread(), warnings.catch_warnings(record=True) as caught:

@@ -69,12 +69,8 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
     """The cases of the settings, with what a results folder has of them.
 
     A method counts when all its windows are there, for the seeds that have them all. Of a method
-    that was run with several settings, those that finished last are taken.
-
-    Raises
-    ------
-    InvalidInputError
-        If the folder has no rows of cases, or rows of a quick run.
+    that was run with several settings, those that finished last are taken. Raises an
+    `InvalidInputError` if the folder has no rows of cases, or rows of a quick run.
     """
     rows = read_rows(folder)
     if "fold" not in rows.columns:

@@ -129,17 +129,7 @@ def kept_panels(results: str | os.PathLike[str]) -> Path | None:
 def nv1_panels(folder: str | os.PathLike[str]) -> Markup:
     """The paper's last figure from saved policies: decisions on NV1 over the context.
 
-    Parameters
-    ----------
-    folder : path
-        Its subfolders are policies for NV1; their names are the titles.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no policy in it.
-    StorageError
-        If one of them cannot be read.
+    The subfolders of `folder` are policies for NV1, their names the titles.
     """
     place = Path(folder)
     inner = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []

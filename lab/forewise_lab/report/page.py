@@ -91,13 +91,7 @@ def write_report(
     machine: str | None = None,
     made_at: datetime | None = None,
 ) -> Path:
-    """Write the report to a file, atomically; the parameters are those of `render_report`.
-
-    Raises
-    ------
-    StorageError
-        If the file cannot be written; what was there before is kept.
-    """
+    """Write the report to a file, atomically; the parameters are those of `render_report`."""
     text = render_report(rows, settings, policies=policies, machine=machine, made_at=made_at)
     place = Path(path)
     try:

@@ -103,9 +103,8 @@ class Results:
         return At(*self.settings.headline(experiment, method))
 
     def headline(self, experiment: str, method: str, metric: str) -> At | None:
-        """Where a table's one value of a method stands; None if there is none.
-
-        Where the settings want it, or else at the most training rows and scenarios.
+        """Where a table's one value of a method stands: where the settings want it, or else at the
+        most training rows and scenarios; None if there is none.
         """
         places = self.places(experiment, method, metric)
         wanted = self.wanted_place(experiment, method)
@@ -172,10 +171,7 @@ def gather(
 
 
 def _latest(table: pd.DataFrame) -> pd.DataFrame:
-    """Of a method that was run with several settings, the rows of the one that finished last.
-
-    Means over seeds must not mix settings.
-    """
+    """Of a method that was run with several settings, the rows of the one that finished last."""
     ordered = table.assign(
         config_hash=table["config_hash"].astype(object).fillna("").astype(str),
         finished_at=table["finished_at"].astype(object).fillna("").astype(str),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -60,12 +62,18 @@ class Peer(ABC):
     """A solver that is measured; `name` is what tables, files and plots call it."""
 
     name: str
+    #: Packages beyond those of forewise.
+    packages: ClassVar[tuple[str, ...]] = ()
 
     def missing(self) -> str | None:
-        """None if it can run, else one line that says how to install it.
-
-        Called once, before anything is measured; may set up what the peer needs.
-        """
+        """None if it can run, else one line that says how to install it; called once."""
+        try:
+            for package in self.packages:
+                import_module(package)
+        except ImportError as error:
+            missing = isinstance(error, ModuleNotFoundError)
+            reason = "is not installed" if missing else f"fails: {error}"
+            return f'{self.name} {reason}; install it with: pip install "forewise-lab[bench]"'
         return None
 
     def supports(self, program: ScenarioProgram) -> str | None:
@@ -88,9 +96,3 @@ def split_solution(x: Array, program: ScenarioProgram, n_unsolved: int = 0) -> A
     n, k = program.n_decisions, program.n_recourse
     recourse = x[:, n:].reshape(len(x), program.n_scenarios, k)
     return Answer(x[:, :n], recourse, n_unsolved)
-
-
-def import_problem(package: str, error: ImportError, install: str) -> str:
-    """The line for a peer whose package cannot be imported."""
-    reason = "is not installed" if isinstance(error, ModuleNotFoundError) else f"fails: {error}"
-    return f"{package} {reason}; install it with: {install}"
