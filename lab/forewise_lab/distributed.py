@@ -161,7 +161,6 @@ class RayMap(Map):
                 ray.shutdown()
 
     def _start(self, ray: Any) -> None:
-        """Reach a cluster, or start one here that listens on the loopback interface only."""
         options: dict[str, Any] = {"address": self.address}
         what = f"reached at {self.address!r}"
         constants = ray._private.ray_constants

@@ -77,7 +77,6 @@ class AgainstBuiltIn:
     gradients: float
 
     def bars(self) -> tuple[Bar, Bar]:
-        """The ratio of times, and the largest difference."""
         ratio, largest = self.written / self.built_in, max(self.decisions, self.gradients)
         what = f"{self.name}: in CVXPY / built-in, forward + backward"
         other = f"{self.name}: largest difference of decisions and gradients"
@@ -87,7 +86,6 @@ class AgainstBuiltIn:
         )
 
     def row(self) -> tuple[str, ...]:
-        """For the table."""
         differences = (f"{value:.0e}" for value in (self.decisions, self.gradients))
         times = (seconds(value) for value in (self.built_in, self.written))
         ratio = f"{self.written / self.built_in:.2f}×"
@@ -106,7 +104,6 @@ class AgainstLayers:
     gradients: dict[str, float]
 
     def table(self) -> TextTable:
-        """All three, side by side."""
         heads = "who, build, ratio of builds, forward + backward, ratio, decisions, gradients"
         rows: list[tuple[str, ...]] = []
         for name in (FOREWISE, *LAYERS):
@@ -143,7 +140,6 @@ class Findings:
     share: float
 
     def bars(self) -> list[Bar]:
-        """What is asked for, and what was measured."""
         times, differences = zip(*(row.bars() for row in self.built_in), strict=True)
         faster = [
             at_least(f"M = {row.n_scenarios}: faster than {LOOP}, forward + backward",
@@ -182,7 +178,6 @@ class Findings:
         ]
 
     def as_markdown(self) -> str:
-        """For a file."""
         *others, bars = (table.as_markdown() for table in self.tables())
         notes = [f"Not measured: {self.missing}."] if self.missing else []
         if self.share < _QUIET:
@@ -226,7 +221,6 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
 
 
 def _pairs(sizes: Sizes) -> Iterator[tuple[Instance, fw.CvxpyProblem]]:
-    """The paper's three problems, and the same in CVXPY."""
     (contexts, scenarios), (many, draws) = sizes.newsvendor, sizes.portfolio
     nv, nvqp = instances.nv(scenarios, contexts), instances.nvqp(scenarios, contexts)
     pop = instances.pop(draws, many)
@@ -341,7 +335,6 @@ def _large(n: int) -> Iterator[tuple[str, Callable[[], fw.CvxpyProblem]]]:
 def _construction(
     name: str, write: Callable[[], fw.CvxpyProblem], sizes: Sizes, repeats: int, announce: Announce
 ) -> Construction:
-    """Making a problem, which no scenario is needed for, and lifting it to some."""
     problem, generator = write(), np.random.default_rng(0)
     calls: dict[str, Callable[[], Any]] = {"made": write}
     for M in sizes.lifted:

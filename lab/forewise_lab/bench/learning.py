@@ -44,7 +44,6 @@ class StepTimes:
         ]
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """The times, and the bars."""
         times = [(f"{name} step", "", f"{value:.1f} ms") for name, value in vars(self).items()]
         return [*times, *((n, f"≤ {bound:g}", f"{value:.2f}") for n, bound, value in self.bars())]
 

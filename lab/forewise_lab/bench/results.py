@@ -55,7 +55,6 @@ class Measurements:
     rows: list[Measurement] = field(default_factory=list)
 
     def median(self, instance: str, n_scenarios: int, peer: str, quantity: str) -> float | None:
-        """The median of one quantity, or None where it was not measured."""
         return self.series(instance, peer, quantity).get(n_scenarios)
 
     def series(self, instance: str, peer: str, quantity: str) -> dict[int, float]:
@@ -79,7 +78,6 @@ class Measurements:
         return list(dict.fromkeys((r.instance, r.n_contexts, r.n_scenarios) for r in rows))
 
     def as_csv(self) -> str:
-        """The table as CSV; what was not measured is empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([column.name for column in fields(Measurement)])
@@ -117,7 +115,6 @@ class TextTable:
         return table
 
     def as_markdown(self) -> str:
-        """For a file."""
         return f"### {self.title}\n\n" + markdown_table(self.columns, self.rows)
 
 

@@ -44,7 +44,6 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name in progress messages."""
         return f"{self.family}, M = {self.n_scenarios}"
 
 

@@ -78,13 +78,11 @@ class SolverReport:
         ]
 
     def print(self, console: Console) -> None:
-        """Show the tables."""
         for table in self.tables():
             console.print(table.as_rich(), "")
         console.print(LEGEND, style="dim")
 
     def write(self, folder: Path) -> None:
-        """Write solver.csv, solver.md, solver.png and solver.svg, each whole."""
         write_whole(folder / "solver.csv", self.results.as_csv())
         write_whole(folder / "solver.md", self._markdown())
         figure = time_against_scenarios(self.results)

@@ -38,7 +38,6 @@ class Timed(Generic[Found]):
 
     @property
     def median(self) -> float:
-        """Median seconds of a call."""
         return statistics.median(self.measured)
 
 

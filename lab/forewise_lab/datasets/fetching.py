@@ -106,7 +106,6 @@ def _copy(incoming: IO[bytes], outgoing: IO[bytes], limit: int, what: str) -> in
 
 
 def _unpack(known: Source, archive: Path, folder: Path) -> None:
-    """Write the data set's files, and nothing else, of an archive into `folder`."""
     try:
         with zipfile.ZipFile(archive) as content:
             for member in content.infolist():

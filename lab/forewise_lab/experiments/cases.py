@@ -174,11 +174,9 @@ class Trial:
     change: Free
 
     def identity(self) -> Free:
-        """The settings that decide the results, for the configuration hash."""
         return self.method.identity() | {"rolling": self.rolling.model_dump()}
 
     def m(self, case: CaseTable) -> int:
-        """Scenarios of a decision."""
         own = case.m if self.method.m is None else self.method.m[-1]
         return own if case.most_m is None else min(own, case.most_m)
 

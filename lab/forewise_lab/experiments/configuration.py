@@ -234,7 +234,6 @@ class Settings:
     cases: Mapping[str, CaseTable] = field(default_factory=dict)
 
     def table(self, name: str) -> ExperimentTable | CaseTable:
-        """The table of an experiment or a case."""
         return self.cases[name] if name in self.cases else self.experiments[name]
 
     def experiment_names(self, asked: Iterable[str]) -> list[str]:
@@ -250,7 +249,6 @@ class Settings:
         return list(dict.fromkeys(names))
 
     def method_names(self, experiment: str, asked: Iterable[str] | None = None) -> list[str]:
-        """The experiment's methods, or those of them that were asked for."""
         listed = self.table(experiment).methods
         if asked is None:
             return list(listed)
@@ -261,7 +259,6 @@ class Settings:
         return [name for name in listed if name in wanted]
 
     def method(self, experiment: str, name: str) -> Method:
-        """A method as it is in an experiment, complete."""
         return Method.from_table(name, self.method_table(experiment, name))
 
     def method_table(self, experiment: str, name: str) -> Free:

@@ -37,7 +37,7 @@ from forewise_lab.experiments.kinds import (
     WITHOUT_SCENARIOS,
 )
 from forewise_lab.experiments.methods import Method, PolicyRule, Rule, Task, fit_rule, quick_method
-from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
+from forewise_lab.experiments.rows import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 
 # The quick version: everything so small that a whole table is a matter of minutes.
@@ -209,7 +209,6 @@ class Fit(Work):
         return Product(self.evaluated()[1])
 
     def evaluated(self) -> tuple[Rule, list[Row]]:
-        """The fitted rule, and the rows of its metrics."""
         evaluation, seed = make_evaluation(self.setting), self.setting.seed
         split, test = evaluation.split, evaluation.split.test
         restart_peak()
@@ -298,7 +297,6 @@ def _fits(
 
 
 def _quick_table(table: ExperimentTable) -> ExperimentTable:
-    """The experiment with few rows and draws."""
     few = {"n_validation": _QUICK_ROWS, "n_test": _QUICK_ROWS}
     oracle = table.oracle and table.oracle.model_copy(update={"draws": _QUICK_DRAWS})
     pairs = ((min(a, _QUICK_M), min(b, _QUICK_M)) for a, b in table.scenarios)

@@ -60,7 +60,6 @@ class Method:
 
     @classmethod
     def from_table(cls, name: str, table: Mapping[str, Any]) -> Method:
-        """The method of a merged table."""
         predictor = dict(table.get("predictor", {}))
         sizes = predictor.pop("hidden_sizes", table["hidden_sizes"])
         return cls(
@@ -89,7 +88,6 @@ class Method:
 
     @property
     def is_network(self) -> bool:
-        """Whether a network is trained."""
         kind = self.learner.get("kind")
         return kind == "direct" or (kind in _LEARNERS and self.predictor.get("kind") in NETWORKS)
 
@@ -290,7 +288,6 @@ def paper_kl_weight(
 
 
 def _translated(K: float, method: Method, task: Task) -> float:
-    """The paper's K as a `kl_weight`, for this network and these rows."""
     n_outcomes = task.train.n_outcomes
     unit = 2.0
     if method.learner["kind"] == "combined":

@@ -33,7 +33,7 @@ from forewise_lab.experiments.cases import (
 )
 from forewise_lab.experiments.configuration import CaseTable, Settings
 from forewise_lab.experiments.methods import quick_method
-from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
+from forewise_lab.experiments.rows import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 
 #: Number of the window that trials are compared on; test windows count from 0.
@@ -257,7 +257,6 @@ class CaseGrid:
 
     @property
     def methods(self) -> set[str]:
-        """Names of the methods."""
         return {trials[0].method.name for _, _, trials, _ in self._entries}
 
     def trials(self) -> list[RollingFit]:

@@ -23,8 +23,7 @@ from forewise_lab.distributed import Map, SerialMap
 from forewise_lab.experiments.configuration import Settings, load_settings, unknown
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.rolling import CaseGrid
-from forewise_lab.experiments.rows import RowTable, storage_errors
-from forewise_lab.experiments.work import FitResult, Work, compute
+from forewise_lab.experiments.rows import FitResult, RowTable, Work, compute, storage_errors
 from forewise_lab.machine import revision, write_whole
 
 _SHOWN = 2  # metrics in the line of a fit
@@ -113,7 +112,6 @@ def run(
 def _compute_stage(
     fits: Sequence[Work], table: RowTable, where: Map, progress: bool, summary: RunSummary
 ) -> None:
-    """Compute the fits that are not in the table."""
     pending = [fit for fit in fits if not all(key in table for key in fit.row_keys())]
     console = Console(stderr=True, quiet=not progress)
     columns = (
@@ -192,7 +190,6 @@ def _require_data(fits: Iterable[Work]) -> None:
 def _require_methods(
     settings: Settings, names: list[str], wanted: list[str] | None, found: set[str]
 ) -> None:
-    """Raise if a method that was asked for belongs to none of the experiments."""
     for method in wanted or ():
         if method not in found:
             listed = dict.fromkeys(m for name in names for m in settings.method_names(name))

@@ -56,12 +56,10 @@ class CaseResult:
     foresight: MethodCosts | None = None
 
     def method(self, name: str) -> MethodCosts | None:
-        """A finished method, or None."""
         return next((method for method in self.methods if method.name == name), None)
 
     @property
     def dates(self) -> pd.Series:
-        """The day of each decision."""
         return self.methods[0].costs["date"]
 
 
@@ -128,7 +126,6 @@ def _method(
 
 
 def _tables(seeds: list[pd.DataFrame], folder: Path) -> Iterator[pd.DataFrame]:
-    """Costs of each seed, window after window."""
     for own in seeds:
         files = own.drop_duplicates("fold", keep="last").sort_values("fold")["costs_file"]
         yield pd.concat([read_costs(folder / file) for file in files], ignore_index=True)

@@ -36,17 +36,14 @@ class Summary:
 
     @property
     def has_interval(self) -> bool:
-        """Whether there were enough seeds for an interval."""
         return self.n >= FEWEST_SEEDS
 
     @property
     def has_std(self) -> bool:
-        """Whether there were enough seeds for a standard deviation."""
         return self.n > 1
 
     @property
     def excuse(self) -> str:
-        """Why there is no interval; empty where there is one."""
         if self.has_interval:
             return ""
         return f"{'one seed' if self.n == 1 else 'two seeds'}: no interval"

@@ -39,7 +39,6 @@ class Cell:
 
     @property
     def aside(self) -> str:
-        """The note, and how many seeds are missing, in few words."""
         missing = f"{len(self.missing)} missing" if self.missing else ""
         few = "" if self.ours is None else self.ours.excuse
         return ", ".join(text for text in (self.note, few, missing) if text)
@@ -67,7 +66,6 @@ class Table:
 
     @property
     def groups(self) -> dict[str, list[int]]:
-        """From group to the places of its columns."""
         found: dict[str, list[int]] = {}
         for place, column in enumerate(self.columns):
             found.setdefault(column.group, []).append(place)

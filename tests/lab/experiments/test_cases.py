@@ -25,7 +25,7 @@ from forewise_lab.experiments.rolling import (
     train_and_decide,
     tuning_window,
 )
-from forewise_lab.experiments.work import compute
+from forewise_lab.experiments.rows import compute
 from tests.lab.experiments.made_up_data import TEXT, case_of, load_made_up, shops
 from tests.lab.experiments.tiny import comparable, write
 

@@ -16,7 +16,7 @@ from forewise_lab.experiments import fits
 from forewise_lab.experiments.fits import all_fits, make_evaluation
 from forewise_lab.experiments.kinds import Solvers
 from forewise_lab.experiments.methods import Task, _learner, _translated, fit_rule
-from forewise_lab.experiments.work import KEY, compute, key_of
+from forewise_lab.experiments.rows import KEY, compute, key_of
 from tests.lab.experiments.tiny import TEXT, tiny_settings
 
 

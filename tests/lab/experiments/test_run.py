@@ -16,7 +16,7 @@ from forewise.exceptions import InvalidInputError, MissingDataError, StorageErro
 from forewise_lab.datasets import paper_split
 from forewise_lab.distributed import ProcessMap, RayMap
 from forewise_lab.experiments import read_rows, run, runner
-from forewise_lab.experiments.work import FitResult
+from forewise_lab.experiments.rows import FitResult
 from tests.lab.experiments.test_rows import forked, succeeded
 from tests.lab.experiments.tiny import comparable, tiny_settings
 

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
+from forewise.solvers.conic.sparse_batch import SparseBatch
 from forewise_lab.bench.instances import Instance
-from forewise_lab.bench.lifted import LiftedProgram, SparseBatch, lift
-from forewise_lab.bench.peers.base import Answer, Gradient, Peer, Prepared, gradient, split_solution
+from forewise_lab.bench.peers.base import (
+    Answer,
+    Gradient,
+    LiftedProgram,
+    Peer,
+    Prepared,
+    gradient,
+    lift,
+    split_solution,
+)
 
 if TYPE_CHECKING:
     import moreau.torch

@@ -19,14 +19,15 @@ import torch
 
 from forewise.problems import ScenarioProgram
 from forewise_lab.bench.instances import Instance
-from forewise_lab.bench.lifted import LiftedProgram, lift
 from forewise_lab.bench.peers import qpth_runner
 from forewise_lab.bench.peers.base import (
     Answer,
     Gradient,
+    LiftedProgram,
     Peer,
     PeerFailedError,
     Prepared,
+    lift,
     split_solution,
 )
 from forewise_lab.bench.peers.qpth_runner import Arrays
