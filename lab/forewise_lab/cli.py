@@ -211,7 +211,6 @@ def main() -> None:
 
 
 def _folder(name: str, quick: bool = False) -> Path:
-    """The default folder of results."""
     return (_QUICK if quick else _RESULTS) / name
 
 

@@ -49,8 +49,7 @@ class Map(ABC):
         """Results in order of completion.
 
         A task is taken from `tasks` when a worker is free, in the caller's own thread. Tasks of a
-        worker that died are computed again. An exception of the function, or closing the
-        iterator, ends all workers.
+        worker that died are computed again. An error, or closing the iterator, ends all workers.
         """
 
 
@@ -123,15 +122,9 @@ class ProcessMap(Map):
 class RayMap(Map):
     """Workers of a Ray cluster, one processor each. Needs the extra ``forewise-lab[ray]``.
 
-    Without an address, a private cluster is started on this computer, reachable from this computer
-    only, and stopped at the end.
-
-    Parameters
-    ----------
-    address : str, optional
-        ``"auto"`` for the cluster that this computer belongs to, or the address of one.
-    n_jobs : int, optional
-        Tasks at the same time; by default as many as the cluster has processors.
+    `address` is ``"auto"`` for the cluster that this computer belongs to, or the address of one.
+    Without it a private cluster is started, reachable from this computer only, and stopped at the
+    end. `n_jobs` tasks run at the same time, by default one per processor.
     """
 
     address: str | None = None
@@ -168,7 +161,6 @@ class RayMap(Map):
                 ray.shutdown()
 
     def _start(self, ray: Any) -> None:
-        """Reach a cluster, or start one here that listens on the loopback interface only."""
         options: dict[str, Any] = {"address": self.address}
         what = f"reached at {self.address!r}"
         constants = ray._private.ray_constants

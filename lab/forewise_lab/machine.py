@@ -45,8 +45,7 @@ def one_thread() -> Iterator[None]:
 def one_core() -> Iterator[None]:
     """Keep this process, and those it starts, on one core and torch on one thread.
 
-    Some peers take as many threads as there are cores and have no setting for it. Where the
-    system cannot bind a process to a core (macOS, Windows), only torch is limited.
+    Where the system cannot bind a process to a core (macOS, Windows), only torch is limited.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -16,11 +16,10 @@ SMALLEST_COST = 1e-3
 
 
 def relative_errors(instance: Instance, answers: dict[str, Answer]) -> dict[str, float]:
-    """The worst context's relative error of each answer, by peer.
+    """The worst context's relative error of each answer: excess cost, or constraint violation.
 
-    It is the larger of the cost above the best known and of the constraint violation. The best
-    known cost of a context is the lowest among the answers that keep the constraints; with one
-    answer alone there is nothing to compare with, and its error is NaN.
+    The best known cost of a context is the lowest among the answers that keep the constraints;
+    the error of one answer alone is NaN.
     """
     if len(answers) < 2:
         return dict.fromkeys(answers, float("nan"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from forewise_lab.bench.peers import CvxpyLayersPeer, ForewisePeer
 from forewise_lab.bench.peers import cvxpylayers_layer as layers
 from forewise_lab.bench.results import (
     ABSENT,
+    LEGENDS,
     Bar,
     TextTable,
     at_least,
@@ -33,10 +34,8 @@ from forewise_lab.bench.timing import Announce, take_turns
 from forewise_lab.machine import description, one_core, write_whole
 
 FOREWISE = ForewisePeer.name
-LOOP, AT_ONCE = LAYERS = (
-    "cvxpylayers, a loop over scenarios",
-    "cvxpylayers, all scenarios in one array",
-)
+LOOP, AT_ONCE = "cvxpylayers, a loop over scenarios", "cvxpylayers, all scenarios in one array"
+LAYERS = LOOP, AT_ONCE
 # cvxpylayers takes seconds for what takes forewise milliseconds.
 LAYER_TURNS = 3
 # The bars.
@@ -44,17 +43,6 @@ LONGEST_RATIO, LARGEST_DIFFERENCE, LONGEST_CONSTRUCTION = 2.0, 1e-6, 0.1
 LEAST_SPEED_UP, LEAST_BUILD_SPEED_UP = 50.0, 10.0
 # A core of which less than this share was ours is said to have been shared.
 _QUIET = 0.9
-_LEGEND = (
-    "Medians of {turns} turns, {layer_turns} against cvxpylayers, in one run on one core. "
-    "Decisions and gradients of Σ v·decision with respect to the scenarios; a difference is "
-    "relative for entries above 1 and absolute for others. cvxpylayers solves with Clarabel and "
-    "differentiates with diffcp's default, LSQR, which is fast and inexact: see the differences of "
-    "its gradients. The bars are evaluated on the problem as one writes it, a parameter and a cost "
-    "for each scenario in a loop; the same with all scenarios in one array and no loop is shown "
-    "below it. Building includes writing the problem, and for forewise the lifting to the M "
-    "scenarios. Construction includes the writing, too, and no scenario is needed for it: the same "
-    "problem is then lifted to any M."
-)
 
 
 @dataclass(frozen=True)
@@ -72,11 +60,8 @@ class Sizes:
 _QUICK = Sizes((2, 4), (2, 16), 2, (2, 3), 8, (2, 3))
 
 
-class Pass(NamedTuple):
-    """One forward and backward pass: decisions, and the gradient of Σ v·decision."""
-
-    decision: torch.Tensor
-    gradient: torch.Tensor
+#: Decisions, and the gradient of Σ v·decision.
+Pass = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -92,16 +77,15 @@ class AgainstBuiltIn:
     gradients: float
 
     def bars(self) -> tuple[Bar, Bar]:
-        """The ratio of times, and the largest difference."""
         ratio, largest = self.written / self.built_in, max(self.decisions, self.gradients)
         what = f"{self.name}: in CVXPY / built-in, forward + backward"
-        time = at_most(what, f"{LONGEST_RATIO:g}×", LONGEST_RATIO, ratio, "{:.2f}×")
-        what = f"{self.name}: largest difference of decisions and gradients"
-        bound = LARGEST_DIFFERENCE
-        return time, at_most(what, f"{bound:g}", bound, largest, "{:.0e}")
+        other = f"{self.name}: largest difference of decisions and gradients"
+        return (
+            at_most(what, f"{LONGEST_RATIO:g}×", LONGEST_RATIO, ratio, "{:.2f}×"),
+            at_most(other, f"{LARGEST_DIFFERENCE:g}", LARGEST_DIFFERENCE, largest, "{:.0e}"),
+        )
 
     def row(self) -> tuple[str, ...]:
-        """For the table."""
         differences = (f"{value:.0e}" for value in (self.decisions, self.gradients))
         times = (seconds(value) for value in (self.built_in, self.written))
         ratio = f"{self.written / self.built_in:.2f}×"
@@ -120,22 +104,16 @@ class AgainstLayers:
     gradients: dict[str, float]
 
     def table(self) -> TextTable:
-        """All three, side by side."""
-        columns = (
-            *("who", "build", "ratio of builds", "forward + backward", "ratio", "decisions"),
-            "gradients",
-        )
+        heads = "who, build, ratio of builds, forward + backward, ratio, decisions, gradients"
         rows: list[tuple[str, ...]] = []
         for name in (FOREWISE, *LAYERS):
-            if name not in self.both:
-                rows.append((name, *[ABSENT] * 6))
-                continue
-            cells = [name]
-            for times in (self.build, self.both):
-                cells += [seconds(times[name]), f"{times[name] / times[FOREWISE]:.1f}×"]
-            cells += [f"{found[name]:.0e}" for found in (self.decisions, self.gradients)]
-            rows.append(tuple(cells))
-        return TextTable(self.title, columns, rows, FOREWISE)
+            cells = [ABSENT] * 6
+            if name in self.both:
+                both = ((own[name], own[FOREWISE]) for own in (self.build, self.both))
+                cells = [cell for a, b in both for cell in (seconds(a), f"{a / b:.1f}×")]
+                cells += [f"{found[name]:.0e}" for found in (self.decisions, self.gradients)]
+            rows.append((name, *cells))
+        return TextTable(self.title, tuple(heads.split(", ")), rows, FOREWISE)
 
 
 @dataclass(frozen=True)
@@ -162,7 +140,6 @@ class Findings:
     share: float
 
     def bars(self) -> list[Bar]:
-        """What is asked for, and what was measured."""
         times, differences = zip(*(row.bars() for row in self.built_in), strict=True)
         faster = [
             at_least(f"M = {row.n_scenarios}: faster than {LOOP}, forward + backward",
@@ -180,10 +157,8 @@ class Findings:
 
     def tables(self) -> list[TextTable]:
         """The bars last, because that is where a terminal's reader looks first."""
-        columns = (
-            *("interior point, forward + backward", "built-in", "in CVXPY", "ratio"),
-            *("decisions", "gradients", "closed form"),
-        )
+        columns = ("interior point, forward + backward", "built-in", "in CVXPY", "ratio",
+                   "decisions", "gradients", "closed form")  # fmt: skip
         rows = [row.row() for row in self.built_in]
         first = self.constructions[0]
         heads = ("problem", "construction", *(f"then to M = {M}" for M in first.lifting))
@@ -203,7 +178,6 @@ class Findings:
         ]
 
     def as_markdown(self) -> str:
-        """For a file."""
         *others, bars = (table.as_markdown() for table in self.tables())
         notes = [f"Not measured: {self.missing}."] if self.missing else []
         if self.share < _QUIET:
@@ -211,22 +185,15 @@ class Findings:
                 f"Other work ran on the core meanwhile: this run had {self.share:.0%} of it. Times "
                 "are longer than on a quiet machine; ratios, taken in turns, less so."
             )
-        legend = _LEGEND.format(turns=self.turns, layer_turns=self.layer_turns)
+        legend = LEGENDS["cvxpy"].format(turns=self.turns, layer_turns=self.layer_turns)
         return "\n\n".join(["# Problems written in CVXPY", legend, *notes, bars, *others]) + "\n"
 
 
 def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = False) -> Findings:
-    """Measure `CvxpyProblem` in turns, on one core; print and write the result.
+    """Measure `CvxpyProblem` in turns, on one core; print, and write cvxpy.md to `output`.
 
-    Parameters
-    ----------
-    output : Path
-        Folder for cvxpy.md and cvxpy_machine.txt.
-    repeats : int
-        Turns of what forewise does; cvxpylayers has three at most.
-    console : rich Console
-    quick : bool
-        A tiny version; its numbers mean little.
+    `repeats` are the turns of what forewise does; cvxpylayers has three at most. `quick` is a tiny
+    version, whose numbers mean little.
     """
     sizes = _QUICK if quick else Sizes()
     missing = CvxpyLayersPeer().missing()
@@ -254,7 +221,6 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
 
 
 def _pairs(sizes: Sizes) -> Iterator[tuple[Instance, fw.CvxpyProblem]]:
-    """The paper's three problems, and the same in CVXPY."""
     (contexts, scenarios), (many, draws) = sizes.newsvendor, sizes.portfolio
     nv, nvqp = instances.nv(scenarios, contexts), instances.nvqp(scenarios, contexts)
     pop = instances.pop(draws, many)
@@ -286,8 +252,7 @@ def _against_built_in(
         theirs.median,
         ours.median,
         None if closed_form is None else closed_form.median,
-        _difference(ours.result.decision, theirs.result.decision),
-        _difference(ours.result.gradient, theirs.result.gradient),
+        *map(_difference, ours.result, theirs.result),
     )
 
 
@@ -295,7 +260,7 @@ def _pass(problem: fw.Problem, instance: Instance, solver: Any) -> Pass:
     leaf = instance.leaves()["scenarios"]
     decision = fw.solve(problem, fw.Scenarios(leaf), solver).decision
     (gradient,) = torch.autograd.grad((decision * instance.direction()).sum(), leaf)
-    return Pass(decision.detach(), gradient)
+    return decision.detach(), gradient
 
 
 def _layer_pass(lifted: written.Lifted, layer: Any, instance: Instance) -> Pass:
@@ -303,7 +268,7 @@ def _layer_pass(lifted: written.Lifted, layer: Any, instance: Instance) -> Pass:
     (decision,) = layers.call_layer(layer, lifted.values(leaf), layers.SOLVE_AND_DIFFERENTIATE)
     with layers.quiet_conversions():
         (gradient,) = torch.autograd.grad((decision * instance.direction()).sum(), leaf)
-    return Pass(decision.detach(), gradient)
+    return decision.detach(), gradient
 
 
 def _against_layers(
@@ -340,15 +305,12 @@ def _against_layers(
             lifted, layer = built[name].result
             passes[name] = partial(_layer_pass, lifted, layer, instance)
     timed = take_turns(passes, turns, say, {})
-    best = timed[FOREWISE].result
-    return AgainstLayers(
-        title=f"{instance.title}, M = {M}",
-        n_scenarios=M,
-        build={name: value.median for name, value in built.items()},
-        both={name: value.median for name, value in timed.items()},
-        decisions={n: _difference(v.result.decision, best.decision) for n, v in timed.items()},
-        gradients={n: _difference(v.result.gradient, best.gradient) for n, v in timed.items()},
-    )
+    medians = [{name: own.median for name, own in found.items()} for found in (built, timed)]
+    differences = [
+        {name: _difference(own.result[i], timed[FOREWISE].result[i]) for name, own in timed.items()}
+        for i in range(2)
+    ]
+    return AgainstLayers(f"{instance.title}, M = {M}", M, *medians, *differences)
 
 
 def _large(n: int) -> Iterator[tuple[str, Callable[[], fw.CvxpyProblem]]]:
@@ -373,7 +335,6 @@ def _large(n: int) -> Iterator[tuple[str, Callable[[], fw.CvxpyProblem]]]:
 def _construction(
     name: str, write: Callable[[], fw.CvxpyProblem], sizes: Sizes, repeats: int, announce: Announce
 ) -> Construction:
-    """Making a problem, which no scenario is needed for, and lifting it to some."""
     problem, generator = write(), np.random.default_rng(0)
     calls: dict[str, Callable[[], Any]] = {"made": write}
     for M in sizes.lifted:

@@ -93,13 +93,11 @@ def lifted_at_once(problem: fw.QuadraticNewsvendor, n_scenarios: int) -> Lifted:
 
 
 def _ordering(problem: fw.QuadraticNewsvendor, z: Any) -> Any:
-    """What is paid for the order itself."""
     cp = import_cvxpy()
     return cp.quad_form(z, _matrix(problem.quadratic)) + problem.linear.numpy() @ z
 
 
 def _recourse(problem: fw.QuadraticNewsvendor, short: Any, over: Any) -> Any:
-    """What is paid for shortage and excess."""
     cp = import_cvxpy()
     shortage = cp.quad_form(short, _matrix(problem.shortage_quadratic))
     excess = cp.quad_form(over, _matrix(problem.excess_quadratic))

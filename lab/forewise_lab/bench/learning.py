@@ -44,7 +44,6 @@ class StepTimes:
         ]
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """The times, and the bars."""
         times = [(f"{name} step", "", f"{value:.1f} ms") for name, value in vars(self).items()]
         return [*times, *((n, f"≤ {bound:g}", f"{value:.2f}") for n, bound, value in self.bars())]
 
@@ -149,7 +148,7 @@ def run_deciding_bench(output: Path, n_contexts: int, console: Console) -> None:
 
 
 def measure_deciding(n_contexts: int) -> None:
-    """Print seconds and MiB of one call of `decide`; contexts and decisions are memory too."""
+    """Print seconds and MiB of one call of `decide`."""
     torch.set_num_threads(1)
     data = fw.datasets.nvqp(2000, random_state=0)
     training = fw.Training(epochs=1, batch_size=256)

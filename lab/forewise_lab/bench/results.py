@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from enum import StrEnum
+from pathlib import Path
 
 import numpy as np
 from rich.table import Table as RichTable
@@ -15,6 +17,7 @@ from rich.table import Table as RichTable
 from forewise_lab.report.rendering import markdown_table
 
 ABSENT, NOT_MEASURED = "—", "not measured"
+LEGENDS = tomllib.loads((Path(__file__).parent / "legends.toml").read_text(encoding="utf-8"))
 
 
 class Quantity(StrEnum):
@@ -52,7 +55,6 @@ class Measurements:
     rows: list[Measurement] = field(default_factory=list)
 
     def median(self, instance: str, n_scenarios: int, peer: str, quantity: str) -> float | None:
-        """The median of one quantity, or None where it was not measured."""
         return self.series(instance, peer, quantity).get(n_scenarios)
 
     def series(self, instance: str, peer: str, quantity: str) -> dict[int, float]:
@@ -76,7 +78,6 @@ class Measurements:
         return list(dict.fromkeys((r.instance, r.n_contexts, r.n_scenarios) for r in rows))
 
     def as_csv(self) -> str:
-        """The table as CSV; what was not measured is empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([column.name for column in fields(Measurement)])
@@ -114,7 +115,6 @@ class TextTable:
         return table
 
     def as_markdown(self) -> str:
-        """For a file."""
         return f"### {self.title}\n\n" + markdown_table(self.columns, self.rows)
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -43,7 +44,6 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name in progress messages."""
         return f"{self.family}, M = {self.n_scenarios}"
 
 
@@ -60,17 +60,9 @@ class Plan:
     limit_seconds: float = 30.0
 
 
-FULL = Plan(
-    cases=(
-        *(Case("nvqp", 32, size) for size in (8, 16, 32, 64, *GROWTH_SIZES)),
-        *(Case("pop", 128, size) for size in (16, 64, *GROWTH_SIZES)),
-        Case("recourse", 32, 128),
-    ),
-    growth=(
-        *(Case("nvqp", 32, size) for size in GROWTH_SIZES),
-        *(Case("pop", 128, size) for size in GROWTH_SIZES),
-    ),
-)
+_NVQP = tuple(Case("nvqp", 32, size) for size in (8, 16, 32, 64, *GROWTH_SIZES))
+_POP = tuple(Case("pop", 128, size) for size in (16, 64, *GROWTH_SIZES))
+FULL = Plan((*_NVQP, *_POP, Case("recourse", 32, 128)), growth=(*_NVQP[4:], *_POP[2:]))
 QUICK = Plan(
     cases=(Case("nvqp", 3, 4), Case("nvqp", 3, 8), Case("pop", 3, 32), Case("recourse", 2, 4)),
     growth=(Case("nvqp", 3, 4), Case("nvqp", 3, 8)),
@@ -86,9 +78,8 @@ def run_solver_bench(
 ) -> Measurements:
     """Measure forewise against its peers, print the tables and write the files to `output`.
 
-    Peers take turns on one core after a warm-up, and medians of `repeats` turns are taken, fewer
-    where they would take too long. A peer that is not installed costs a line. What was measured is
-    kept when the run is interrupted. `quick` is a tiny version, whose numbers mean little.
+    Peers take turns on one core after a warm-up: medians of `repeats` turns, fewer where they would
+    take too long. What was measured is kept when the run is interrupted.
     """
     console = console or Console()
     plan = QUICK if quick else FULL
@@ -154,13 +145,10 @@ def measure(
             calls[_label(peer.name, Quantity.BOTH)] = prepared.forward_backward
     failures: dict[str, Exception] = {}
     timed = take_turns(calls, repeats, announce, failures, _LONGEST_SECONDS)
-    for name in builds:
-        for quantity in (Quantity.FORWARD, Quantity.BOTH):
-            failure = failures.get(_label(name, quantity))
-            if failure is not None:
-                reasons.setdefault(name, f"failed: {failure}")
+    for label, failure in failures.items():
+        reasons.setdefault(label.rpartition(": ")[0], f"failed: {failure}")
     able = [name for name in builds if name not in reasons]
-    answers = {name: _answer(timed[_label(name, Quantity.FORWARD)]) for name in able}
+    answers: Any = {name: timed[_label(name, Quantity.FORWARD)].result for name in able}
     errors = relative_errors(instance, answers)
     rows = []
     for name in able:
@@ -185,8 +173,7 @@ def skipped(instance: Instance, peer: str, note: str) -> Measurement:
 def memory_of(family: str, n_contexts: int, n_scenarios: int) -> dict[str, float]:
     """Peak memory of one forward and backward pass, in MiB, whole and above the baseline.
 
-    The baseline is taken after the imports and one tiny solve, so that what is loaded only once
-    does not hide the growth. The instance's own data count as memory of the solve.
+    The baseline is taken after the imports and one tiny solve.
     """
     torch.set_num_threads(1)
     _forward_backward(FAMILIES[family](2, 2))
@@ -218,11 +205,6 @@ def _label(peer: str, quantity: str) -> str:
     return f"{peer}: {quantity}"
 
 
-def _answer(timed: Timed[Answer | Gradient]) -> Answer:
-    assert isinstance(timed.result, Answer)
-    return timed.result
-
-
 def _too_slow(
     results: Measurements, instance: Instance, peers: Sequence[Peer], limit: float
 ) -> dict[str, Measurement]:
@@ -240,16 +222,13 @@ def _too_slow(
 
 
 def _notes(answer: Answer, timed: Timed[Answer | Gradient], error: float) -> list[str]:
-    notes = []
-    if answer.n_unsolved:
-        notes.append(f"{answer.n_unsolved} contexts not solved")
-    if error > WANTED:
-        notes.append(f"misses the accuracy of {WANTED:g}")
-    if timed.cores > _MANY_CORES:
-        notes.append(f"used {timed.cores:.1f} cores")
-    if not timed.turns:
-        notes.append("one run, without warm-up")
-    return notes
+    notes = {
+        f"{answer.n_unsolved} contexts not solved": answer.n_unsolved,
+        f"misses the accuracy of {WANTED:g}": error > WANTED,
+        f"used {timed.cores:.1f} cores": timed.cores > _MANY_CORES,
+        "one run, without warm-up": not timed.turns,
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 if __name__ == "__main__":

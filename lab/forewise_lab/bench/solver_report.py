@@ -17,6 +17,7 @@ from forewise_lab.bench.accuracy import WANTED
 from forewise_lab.bench.peers import ClarabelLoop, ForewisePeer, HighsLoop, MoreauBatch, QpthDense
 from forewise_lab.bench.results import (
     ABSENT,
+    LEGENDS,
     Bar,
     Measurement,
     Measurements,
@@ -35,12 +36,7 @@ FOREWISE = ForewisePeer.name
 GROWTH_SIZES = (256, 1024, 4096)
 LARGEST_EXPONENT = 1.05
 LARGEST_PEAK_MIB = 2000.0 / 1.024**2  # 2 GB
-LEGEND = (
-    "Times are medians for all contexts on one core. “error” is the worst context's relative "
-    "error in cost or constraints against the best known answer, ✗ where it is over 1e-6. "
-    "“ratio” is the peer's forward + backward time, or its forward time where it has no backward "
-    "pass, over forewise's forward + backward time."
-)
+LEGEND = LEGENDS["solver"]
 # Family, M, peer and its quantity; forewise's forward and backward pass is so many times faster.
 RATIOS = (
     ("nvqp", 64, ClarabelLoop.name, Quantity.FORWARD, 20),
@@ -82,13 +78,11 @@ class SolverReport:
         ]
 
     def print(self, console: Console) -> None:
-        """Show the tables."""
         for table in self.tables():
             console.print(table.as_rich(), "")
         console.print(LEGEND, style="dim")
 
     def write(self, folder: Path) -> None:
-        """Write solver.csv, solver.md, solver.png and solver.svg, each whole."""
         write_whole(folder / "solver.csv", self.results.as_csv())
         write_whole(folder / "solver.md", self._markdown())
         figure = time_against_scenarios(self.results)
@@ -100,17 +94,10 @@ class SolverReport:
 
     def _markdown(self) -> str:
         *others, bars = (table.as_markdown() for table in self.tables())
-        missing = [f"- {line}" for line in self.missing]
-        parts = [
-            "# forewise against its peers",
-            LEGEND,
-            bars,
-            *others,
-            *(["### Not measured", "\n".join(missing)] if missing else []),
-            "### Machine",
-            f"```\n{self.machine}```",
-        ]
-        return "\n\n".join(parts) + "\n"
+        parts = ["# forewise against its peers", LEGEND, bars, *others]
+        if self.missing:
+            parts += ["### Not measured", "\n".join(f"- {line}" for line in self.missing)]
+        return "\n\n".join([*parts, "### Machine", f"```\n{self.machine}```"]) + "\n"
 
 
 def bars_of(results: Measurements) -> list[Bar]:
@@ -126,9 +113,8 @@ def bars_of(results: Measurements) -> list[Bar]:
         for quantity, name in ((Quantity.BOTH, "time"), (Quantity.ABOVE_BASELINE, "peak memory")):
             values = between(results.series(family, FOREWISE, quantity), GROWTH_SIZES)
             what, exponent = f"{span}: exponent of {name}", fitted_exponent(values)
-            bars.append(
-                at_most(what, f"{LARGEST_EXPONENT:g}", LARGEST_EXPONENT, exponent, "{:.3f}")
-            )
+            bound = LARGEST_EXPONENT
+            bars.append(at_most(what, f"{bound:g}", bound, exponent, "{:.3f}"))
     what = f"nvqp, M = {GROWTH_SIZES[-1]}: peak memory of the process"
     peak = results.median("nvqp", GROWTH_SIZES[-1], FOREWISE, Quantity.PEAK)
     bars.append(at_most(what, "2 GB", LARGEST_PEAK_MIB, peak, "{:.0f} MiB"))

@@ -38,7 +38,6 @@ class Timed(Generic[Found]):
 
     @property
     def median(self) -> float:
-        """Median seconds of a call."""
         return statistics.median(self.measured)
 
 
@@ -51,17 +50,8 @@ def take_turns(
 ) -> dict[str, Timed[Found]]:
     """Time every call in turns.
 
-    Parameters
-    ----------
-    calls : mapping of name to function
-    repeats : int
-        Turns of each call.
-    announce : function of a text
-    failures : dict, optional
-        Gets the calls that raise a RuntimeError or MemoryError when they are warmed up; without it
-        they raise.
-    longest : float
-        Seconds that the turns of one call may take together.
+    `failures` gets the calls that raise a RuntimeError or MemoryError when they are warmed up;
+    without it they raise. The turns of one call take at most `longest` seconds together.
     """
     found: dict[str, Timed[Found]] = {}
     for name, call in calls.items():
@@ -75,15 +65,19 @@ def take_turns(
                 raise
             found.pop(name, None)
             failures[name] = error
-    for turn in range(repeats):
-        for name, timed in found.items():
-            if (turn + 1) * timed.warm_up <= longest:
-                announce(f"{name}: turn {turn + 1} of {repeats}")
-                count = max(1, int(SHORTEST_SECONDS / timed.warm_up))
-                gc.collect()
-                _, seconds, cores = _timed(calls[name], count)
-                timed.turns.append(seconds)
-                timed.cores = max(timed.cores, cores)
+    gc.freeze()  # so that collecting before every turn does not go through all that is loaded
+    try:
+        for turn in range(repeats):
+            for name, timed in found.items():
+                if (turn + 1) * timed.warm_up <= longest:
+                    announce(f"{name}: turn {turn + 1} of {repeats}")
+                    count = max(1, int(SHORTEST_SECONDS / timed.warm_up))
+                    gc.collect()
+                    _, seconds, cores = _timed(calls[name], count)
+                    timed.turns.append(seconds)
+                    timed.cores = max(timed.cores, cores)
+    finally:
+        gc.unfreeze()
     return found
 
 

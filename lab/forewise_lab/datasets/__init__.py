@@ -2,9 +2,14 @@
 
 from forewise_lab.datasets.cnnpred import pop2_paper, pop2_strict
 from forewise_lab.datasets.fetching import fetch
-from forewise_lab.datasets.oven import StoreDays, bakery_store_days
 from forewise_lab.datasets.paper import paper_split, pop2_problem
-from forewise_lab.datasets.real import bakery_newsvendor, day_ahead_problem, oven_problem
+from forewise_lab.datasets.real import (
+    StoreDays,
+    bakery_newsvendor,
+    bakery_store_days,
+    day_ahead_problem,
+    oven_problem,
+)
 
 __all__ = [
     "StoreDays",

@@ -45,12 +45,11 @@ class _Days:
 def pop2_paper(data_dir: str | Path | None = None) -> Split:
     """Five indices, with features of the same day: the paper's protocol.
 
-    Many of these features are only known when the return is. `y` is the close-to-close return of
-    the day, 0 on the first day. The 128 features are, for each index, 12 technical ones (all but
-    ``mom``, which is the day's return itself), and the 68 that the five files share; missing values
-    are 0. Columns whose correlation with a return exceeds 0.3, over all days, are dropped, which
-    leaves 95. The first 800 days are for training, the next 400 for validation, the last 784 for
-    the test; `index` is the day of the return. `data_dir` holds ``cnnpred/``.
+    `y` is the close-to-close return of the day, 0 on the first day. The 128 features are, for each
+    index, 12 technical ones (all but ``mom``, the day's return itself), and the 68 that the files
+    share; missing values are 0. Columns whose correlation with a return exceeds 0.3, over all days,
+    are dropped, which leaves 95. The first 800 days are for training, the next 400 for validation,
+    the last 784 for the test; `index` is the day of the return. `data_dir` holds ``cnnpred/``.
     """
     days = _read(data_dir)
     same_day = [f"{index}_mom" for index in INDICES]
@@ -63,11 +62,9 @@ def pop2_paper(data_dir: str | Path | None = None) -> Split:
 def pop2_strict(data_dir: str | Path | None = None) -> Split:
     """Five indices, with features of the day before: nothing that was not known.
 
-    `y` is the close-to-close return of a day, X what the files say of the trading day before. All
-    13 technical features of each index and the 68 shared ones are kept: there is no leak to filter
-    out. Missing values are 0; after the first 199 days only changes of markets that were closed are
-    missing. The first day has no return and is left out; validation and test are the days of
-    `pop2_paper`.
+    `y` is the close-to-close return of a day, X what the files say of the trading day before: all
+    13 technical features of each index and the 68 shared ones; missing values are 0. The first day
+    has no return and is left out; validation and test are the days of `pop2_paper`.
     """
     days = _read(data_dir)
     features = pd.concat([days.technical, days.common], axis=1).fillna(0.0)

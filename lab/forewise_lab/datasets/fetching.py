@@ -35,14 +35,8 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Path:
 
     Nothing is downloaded if the files are there already. Files are moved into their folder only
     when all of them have the published checksum; files there with other content are then replaced.
-    `data_dir` is what ``FOREWISE_DATA`` names by default, or else ``~/.cache/forewise``.
-
-    Raises
-    ------
-    MissingDataError
-        If the source cannot be reached, or does not offer a download.
-    CorruptDataError
-        If what came is cut short, too large, unsafe to unpack or not the published files.
+    `data_dir` is what ``FOREWISE_DATA`` names by default, or else ``~/.cache/forewise``. Raises a
+    `MissingDataError` or a `CorruptDataError`.
     """
     known = source(name)
     places = search_places(data_dir)
@@ -112,7 +106,6 @@ def _copy(incoming: IO[bytes], outgoing: IO[bytes], limit: int, what: str) -> in
 
 
 def _unpack(known: Source, archive: Path, folder: Path) -> None:
-    """Write the data set's files, and nothing else, of an archive into `folder`."""
     try:
         with zipfile.ZipFile(archive) as content:
             for member in content.infolist():

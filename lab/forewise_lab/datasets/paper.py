@@ -44,21 +44,11 @@ _PLANS = {
 def paper_split(
     name: str, seed: int = 0, *, n_train: int | None = None, n_assets: int | None = None
 ) -> Split:
-    """The data of one run of an experiment on synthetic data.
+    """The data of one run of an experiment on synthetic data: nv1, nv2, nvqp or pop.
 
     Run s trains on the data of seed s; NV1, NV2 and NVQP are validated on s + 100 and tested on
-    s + 200, POP on s + 80 and s + 160. Runs share no data while their seeds differ by less than
-    100 (POP: 80).
-
-    Parameters
-    ----------
-    name : {"nv1", "nv2", "nvqp", "pop"}
-    seed : int
-        Number of the run.
-    n_train : int, optional
-        Rows to train on, instead of the paper's 1800, 1800, 4000 and 1500.
-    n_assets : int, optional
-        Number of assets of POP, instead of 15.
+    s + 200, POP on s + 80 and s + 160. `n_train` replaces the paper's 1800, 1800, 4000 and 1500
+    rows to train on, `n_assets` the 15 assets of POP.
     """
     if name not in _PLANS:
         hint = "; for POP2 use pop2_paper() or pop2_strict()" if name == "pop2" else ""

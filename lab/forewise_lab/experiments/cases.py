@@ -38,8 +38,7 @@ from forewise_lab.experiments.configuration import (
     merged,
 )
 from forewise_lab.experiments.kinds import Solvers
-from forewise_lab.experiments.methods import Method, Task, check_method, fit_rule
-from forewise_lab.experiments.rules import PolicyRule, Rule
+from forewise_lab.experiments.methods import Method, PolicyRule, Rule, Task, check_method, fit_rule
 
 _MEGAWATTS = 1000.0
 #: Column with a recent mean of the series, and the least that outcomes are divided by.
@@ -155,8 +154,7 @@ def cost_or_risk(
     """One number per row whose mean is the metric of the case: the cost, or its CVaR.
 
     For a CVaR it is t + (cost − t)₊ / (1 − cvar), with t the quantile at `cvar` of the method's own
-    costs on the same weekday of the same series: the mean of these numbers is the mean CVaR of such
-    groups. One CVaR of all rows would be about the busiest days alone.
+    costs on the same weekday of the same series: the mean CVaR of such groups.
     """
     if cvar is None:
         return cost
@@ -176,11 +174,9 @@ class Trial:
     change: Free
 
     def identity(self) -> Free:
-        """The settings that decide the results, for the configuration hash."""
         return self.method.identity() | {"rolling": self.rolling.model_dump()}
 
     def m(self, case: CaseTable) -> int:
-        """Scenarios of a decision."""
         own = case.m if self.method.m is None else self.method.m[-1]
         return own if case.most_m is None else min(own, case.most_m)
 

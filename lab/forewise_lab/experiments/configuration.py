@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from forewise.exceptions import ForewiseError, InvalidInputError
-from forewise_lab.experiments.kinds import DATASETS, METRICS, PROBLEMS, SOLVERS
+from forewise_lab.experiments.kinds import DATASETS, METRICS, ORACLE_METRICS, PROBLEMS, SOLVERS
 from forewise_lab.experiments.methods import Method, check_method
 
 #: The shipped files.
@@ -42,7 +42,6 @@ Positive = Annotated[float, Field(gt=0)]
 Pair = tuple[Count, Count]
 #: A table of settings that is checked where it is used.
 Free = dict[str, Any]
-_TABLES = ("methods", "experiments")
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -158,6 +157,15 @@ class ExperimentTable(SettingsTable):
     scale: float = 1.0  # of R, FR, EFR, FR32 and cost in tables; stored values are never scaled
     paper: tuple[PaperFigure, ...] = ()  # the paper's numbers, in the units of its tables
 
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.headline not in self.scenarios:
+            raise ValueError("headline: must be one of the pairs in scenarios")
+        needing = sorted(ORACLE_METRICS & set(self.metrics))
+        if needing and self.oracle is None:
+            raise ValueError(f"oracle: is missing, but needed for {', '.join(needing)}")
+        return self
+
 
 class SourceTable(SettingsTable):
     """Which rows: `name`, and of which stores (all by default).
@@ -225,6 +233,9 @@ class Settings:
     files: Mapping[str, tuple[str, ...]]
     cases: Mapping[str, CaseTable] = field(default_factory=dict)
 
+    def table(self, name: str) -> ExperimentTable | CaseTable:
+        return self.cases[name] if name in self.cases else self.experiments[name]
+
     def experiment_names(self, asked: Iterable[str]) -> list[str]:
         """The experiments that were asked for, by their own names or by their file's."""
         names: list[str] = []
@@ -238,9 +249,7 @@ class Settings:
         return list(dict.fromkeys(names))
 
     def method_names(self, experiment: str, asked: Iterable[str] | None = None) -> list[str]:
-        """The experiment's methods, or those of them that were asked for."""
-        known = self.cases if experiment in self.cases else self.experiments
-        listed = known[experiment].methods
+        listed = self.table(experiment).methods
         if asked is None:
             return list(listed)
         wanted = set(asked)
@@ -250,7 +259,6 @@ class Settings:
         return [name for name in listed if name in wanted]
 
     def method(self, experiment: str, name: str) -> Method:
-        """A method as it is in an experiment, complete."""
         return Method.from_table(name, self.method_table(experiment, name))
 
     def method_table(self, experiment: str, name: str) -> Free:
@@ -258,13 +266,12 @@ class Settings:
 
         In an experiment, what is special to a method (`only`) holds for those that are like it.
         """
-        rolling = experiment in self.cases
-        table = self.cases[experiment] if rolling else self.experiments[experiment]
-        network = table.network
-        whole: Free = {"training": network.training, "hidden_sizes": network.hidden_sizes}
-        for ancestor in _lineage(self, name):
+        table = self.table(experiment)
+        whole: Free = table.network.model_dump(include={"training", "hidden_sizes"})
+        parents = {method: own.like for method, own in self.methods.items()}
+        for ancestor in _lineage("[methods", parents, name):
             changes = [self.methods[ancestor]]
-            if ancestor in table.only and (ancestor == name or not rolling):
+            if ancestor in table.only and (ancestor == name or experiment not in self.cases):
                 changes.append(table.only[ancestor])
             for change in changes:
                 whole = merged(whole, change.model_dump(exclude_unset=True, exclude={"like"}))
@@ -284,45 +291,45 @@ def load_settings(*paths: str | os.PathLike[str]) -> Settings:
     Raises an `InvalidInputError` that names file, table and key.
     """
     files = [Path(path) for path in paths] or sorted(FOLDER.glob("*.toml"))
-    raw: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}
+    raw: dict[str, dict[str, Any]] = {"methods": {}, "experiments": {}}
     origin: dict[tuple[str, str], Path] = {}
+    by_file: dict[str, tuple[str, ...]] = {}  # a file of methods alone is none that can be run
     for file in files:
-        for kind, tables in _read(file).items():
-            for name, table in tables.items():
-                if (kind, name) in origin:
-                    raise InvalidInputError(
-                        f"{file}: [{kind}.{name}] is defined in {origin[kind, name]} too: give "
-                        "one of them another name"
-                    )
-                raw[kind][name] = table
-                origin[kind, name] = file
+        for kind, name, table in _read(file):
+            if (kind, name) in origin:
+                raise InvalidInputError(
+                    f"{file}: [{kind}.{name}] is defined in {origin[kind, name]} too: give "
+                    "one of them another name"
+                )
+            raw[kind][name] = table
+            origin[kind, name] = file
+            if kind == "experiments":
+                by_file[file.stem] = (*by_file.get(file.stem, ()), name)
     methods = {
-        name: _checked(MethodTable, table, origin["methods", name], f"methods.{name}")
+        name: _checked(MethodTable, table, f"{origin['methods', name]}: [methods.{name}")
         for name, table in raw["methods"].items()
     }
     experiments: dict[str, ExperimentTable] = {}
     cases: dict[str, CaseTable] = {}
+    parents = {name: table.get("like") for name, table in raw["experiments"].items()}
     for name in raw["experiments"]:
-        file, where = origin["experiments", name], f"experiments.{name}"
-        whole = _with_parents(raw["experiments"], name, file, ())
+        where = f"{origin['experiments', name]}: [experiments.{name}"
+        whole: Free = {}
+        for ancestor in _lineage(f"{origin['experiments', name]}: [experiments", parents, name):
+            whole = merged(whole, raw["experiments"][ancestor])
+        whole.pop("like", None)
         if "evaluation" in whole:
-            cases[name] = _checked(CaseTable, whole, file, where)
+            cases[name] = _checked(CaseTable, whole, where)
         else:
-            experiments[name] = _checked(ExperimentTable, whole, file, where)
-    by_file: dict[str, tuple[str, ...]] = {}
-    for name in raw["experiments"]:  # a file of methods alone is none that can be run
-        stem = origin["experiments", name].stem
-        by_file[stem] = (*by_file.get(stem, ()), name)
+            experiments[name] = _checked(ExperimentTable, whole, where)
     settings = Settings(experiments, methods, by_file, cases)
-    for name in experiments:
-        _check_experiment(settings, name, origin["experiments", name])
-    for name, case in cases.items():
-        where = f"{origin['experiments', name]}: [experiments.{name}]"
-        _require_methods(settings, [*case.methods, *case.only], where)
+    for name in raw["experiments"]:
+        _check_methods(settings, name, f"{origin['experiments', name]}: [experiments.{name}]")
     return settings
 
 
-def _read(file: Path) -> dict[str, dict[str, Any]]:
+def _read(file: Path) -> Iterator[tuple[str, str, Free]]:
+    """Kind, name and content of each table of a file."""
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -330,7 +337,7 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInputError(f"{file}: cannot be read as TOML: {error}") from error
     for kind, tables in content.items():
-        if kind not in _TABLES:
+        if kind not in ("methods", "experiments"):
             raise InvalidInputError(
                 f"{file}: [{kind}] must be one of [methods.NAME] and [experiments.NAME]"
             )
@@ -339,39 +346,23 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
                 raise InvalidInputError(
                     f"{file}: [{kind}] must hold tables like [{kind}.NAME], but {name!r} is none"
                 )
-    return content
+            yield kind, name, table
 
 
-def _checked(model: type[_Model], table: dict[str, Any], file: Path, where: str) -> _Model:
+def _checked(model: type[_Model], table: Free, where: str) -> _Model:
+    """The table, checked; `where` is its place, without the closing bracket."""
     try:
         return model.model_validate(table)
     except ValidationError as error:
         found = []
         for fault in error.errors():
-            # What is wrong with the table as a whole has no key.
-            *inner, key = [str(part) for part in fault["loc"]] or ["settings"]
-            place = ".".join([where, *inner])
             message = fault["msg"].removeprefix("Value error, ")
+            *inner, key = [str(part) for part in fault["loc"]] or [""]
             if fault["type"] == "extra_forbidden":
                 message = "is not a key of this table" + _hint(key, model.model_fields)
-            found.append(f"{file}: [{place}] {key}: {message}")
+            # What is wrong with the table as a whole has no key, and names what it is about.
+            found.append(f"{'.'.join([where, *inner])}] {key}{': ' if key else ''}{message}")
         raise InvalidInputError("\n".join(found)) from error
-
-
-def _with_parents(
-    tables: dict[str, Any], name: str, file: Path, seen: tuple[str, ...]
-) -> dict[str, Any]:
-    """The table with what it takes over from the one it is `like`."""
-    table = dict(tables[name])
-    parent = table.pop("like", None)
-    if parent is None:
-        return table
-    if parent not in tables or parent in (name, *seen):
-        raise InvalidInputError(
-            f"{file}: [experiments.{name}] like: must be another experiment, but is {parent!r}"
-            + _hint(str(parent), tables)
-        )
-    return merged(_with_parents(tables, parent, file, (*seen, name)), table)
 
 
 def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
@@ -390,41 +381,32 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-def _lineage(settings: Settings, name: str, seen: tuple[str, ...] = ()) -> list[str]:
-    """The method's name, after those of the methods that it is `like`."""
-    parent = settings.methods[name].like
+def _lineage(
+    kind: str, parents: Mapping[str, Any], name: str, seen: tuple[str, ...] = ()
+) -> list[str]:
+    """The name, after those of the tables that it is `like`."""
+    parent = parents[name]
     if parent is None:
         return [name]
-    if parent not in settings.methods or parent in (name, *seen):
+    if parent not in parents or parent in (name, *seen):
         raise InvalidInputError(
-            f"[methods.{name}] like: must be another method, but is {parent!r}"
-            + _hint(parent, settings.methods)
+            f"{kind}.{name}] like: must be another of its kind, but is {parent!r}"
+            + _hint(str(parent), parents)
         )
-    return [*_lineage(settings, parent, (*seen, name)), name]
+    return [*_lineage(kind, parents, parent, (*seen, name)), name]
 
 
-def _check_experiment(settings: Settings, name: str, file: Path) -> None:
-    table = settings.experiments[name]
-    where = f"{file}: [experiments.{name}]"
-    _require_methods(settings, [*table.methods, *table.only], where)
-    if table.headline not in table.scenarios:
-        raise InvalidInputError(f"{where} headline: must be one of the pairs in scenarios")
-    needing = {"FR", "EFR", "FR32"} & set(table.metrics)
-    if needing and table.oracle is None:
-        raise InvalidInputError(
-            f"{where} oracle: is missing, but needed for {', '.join(sorted(needing))}"
-        )
-    for method in table.methods:
+def _check_methods(settings: Settings, name: str, where: str) -> None:
+    """Raise unless the methods of an experiment exist; in a case, trials are checked later."""
+    table = settings.table(name)
+    for method in (*table.methods, *table.only):
+        if method not in settings.methods:
+            raise InvalidInputError(f"{where} {unknown('method', method, settings.methods)}")
+    for method in table.methods if name in settings.experiments else ():
         try:
             check_method(settings.method(name, method))
         except ForewiseError as error:
             raise InvalidInputError(f"{where} with [methods.{method}]: {error}") from error
-
-
-def _require_methods(settings: Settings, named: Iterable[str], where: str) -> None:
-    for method in named:
-        if method not in settings.methods:
-            raise InvalidInputError(f"{where} {unknown('method', method, settings.methods)}")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InvalidInputError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -36,9 +37,8 @@ from forewise_lab.experiments.kinds import (
     SOLVERS,
     WITHOUT_SCENARIOS,
 )
-from forewise_lab.experiments.methods import Method, Task, fit_rule, quick_method
-from forewise_lab.experiments.rules import PolicyRule, Rule
-from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
+from forewise_lab.experiments.methods import Method, PolicyRule, Rule, Task, fit_rule, quick_method
+from forewise_lab.experiments.rows import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 
 # The quick version: everything so small that a whole table is a matter of minutes.
@@ -80,34 +80,21 @@ class Evaluation:
 
         Raises an `InfeasibleDecisionError` rather than score what violates a constraint.
         """
-        chosen = torch.from_numpy(decision)
-        outcome = torch.from_numpy(self.split.test.y)
-        cost = self.problem.cost(chosen, outcome)
-        return {name: self._metric(name, chosen, outcome, cost, scenarios) for name in names}
-
-    def _metric(
-        self,
-        name: str,
-        decision: torch.Tensor,
-        outcome: torch.Tensor,
-        cost: torch.Tensor,
-        scenarios: Scenarios | None,
-    ) -> float:
-        if name == "cost":
-            return cost.mean().item()
-        if name == "R":
-            return (cost - self.informed_cost).mean().item()
-        if name in ("FR", "FR32"):
-            oracle = self.oracle if name == "FR" else self.few_oracle
-            assert oracle is not None
-            return (cost - self.problem.cost(oracle, outcome)).mean().item()
-        if name == "EFR":
-            assert self.true_scenarios is not None
-            return expected_regret(self.problem, decision, self.true_scenarios, oracle=self.oracle)
-        assert scenarios is not None
-        if name == "CRPS":
-            return crps(scenarios, outcome).mean().item()
-        return interval_coverage(scenarios, outcome, 0.9).mean().item()
+        chosen, outcome = torch.from_numpy(decision), torch.from_numpy(self.split.test.y)
+        problem, cost = self.problem, self.problem.cost(chosen, outcome)
+        # Where there is no true distribution or no scenarios, their metrics are not asked for.
+        oracle: Any = self.oracle
+        true, few, given = cast(Any, (self.true_scenarios, self.few_oracle, scenarios))
+        formulas: dict[str, Callable[[], Any]] = {
+            "cost": lambda: cost.mean(),
+            "R": lambda: (cost - self.informed_cost).mean(),
+            "FR": lambda: (cost - problem.cost(oracle, outcome)).mean(),
+            "FR32": lambda: (cost - problem.cost(few, outcome)).mean(),
+            "EFR": lambda: expected_regret(problem, chosen, true, oracle=oracle),
+            "CRPS": lambda: crps(given, outcome).mean(),
+            "coverage90": lambda: interval_coverage(given, outcome, 0.9).mean(),
+        }
+        return {name: float(formulas[name]()) for name in names}
 
 
 def load_split(setting: Setting) -> Split:
@@ -210,7 +197,6 @@ class Fit(Work):
         return Product(self.evaluated()[1])
 
     def evaluated(self) -> tuple[Rule, list[Row]]:
-        """The fitted rule, and the rows of its metrics."""
         evaluation, seed = make_evaluation(self.setting), self.setting.seed
         split, test = evaluation.split, evaluation.split.test
         restart_peak()
@@ -267,39 +253,25 @@ def all_fits(
     Without `seeds`, every experiment has its own.
     """
     asked = None if methods is None else list(methods)
-    names = settings.experiment_names(experiments)
-    return [fit for name in names for fit in _fits(settings, name, asked, seeds, data_dir, quick)]
-
-
-def _fits(
-    settings: Settings,
-    name: str,
-    asked: list[str] | None,
-    seeds: Sequence[int] | None,
-    data_dir: Path | None,
-    quick: bool,
-) -> Iterable[Fit]:
-    table = settings.experiments[name]
-    methods = [settings.method(name, method) for method in settings.method_names(name, asked)]
-    if quick:
-        table, methods = (
-            _quick_table(table),
-            [quick_method(m, _QUICK_EPOCHS, _QUICK_SIZES, _QUICK_M) for m in methods],
-        )
-    kind = KeptFit if table.keep_policies else Fit
-    for n_train in table.n_train:
-        for seed in range(table.n_seeds) if seeds is None else seeds:
-            setting = Setting(
-                table.dataset, table.problem, table.oracle, seed, n_train, table.solver, data_dir
-            )
-            for method in methods:
-                for m_train in dict.fromkeys(pair[0] for pair in table.scenarios):
-                    own = tuple(pair[1] for pair in table.scenarios if pair[0] == m_train)
-                    yield kind(name, method, setting, m_train, method.m or own, table.metrics)
+    fits: list[Fit] = []
+    for name in settings.experiment_names(experiments):
+        table = settings.experiments[name]
+        chosen = [settings.method(name, method) for method in settings.method_names(name, asked)]
+        if quick:
+            table = _quick_table(table)
+            chosen = [quick_method(m, _QUICK_EPOCHS, _QUICK_SIZES, _QUICK_M) for m in chosen]
+        kind = KeptFit if table.keep_policies else Fit
+        own_seeds = range(table.n_seeds) if seeds is None else seeds
+        for n_train, seed, method in product(table.n_train, own_seeds, chosen):
+            shared = (table.dataset, table.problem, table.oracle, seed, n_train, table.solver)
+            setting = Setting(*shared, data_dir)
+            for m_train in dict.fromkeys(pair[0] for pair in table.scenarios):
+                ms = method.m or tuple(m for pair, m in table.scenarios if pair == m_train)
+                fits.append(kind(name, method, setting, m_train, ms, table.metrics))
+    return fits
 
 
 def _quick_table(table: ExperimentTable) -> ExperimentTable:
-    """The experiment with few rows and draws."""
     few = {"n_validation": _QUICK_ROWS, "n_test": _QUICK_ROWS}
     oracle = table.oracle and table.oracle.model_copy(update={"draws": _QUICK_DRAWS})
     pairs = ((min(a, _QUICK_M), min(b, _QUICK_M)) for a, b in table.scenarios)

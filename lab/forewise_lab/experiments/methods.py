@@ -1,15 +1,19 @@
-"""From a method's settings to a fitted rule."""
+"""From a method's settings to a fitted rule, which decides for the test rows."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from forewise.datasets import Dataset
+from forewise.evaluation import oracle_decision
 from forewise.exceptions import InvalidInputError
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import context_free_regret
@@ -18,18 +22,15 @@ from forewise.predictors import OffSupportFallback, PointPredictor, Predictor, T
 from forewise.predictors.networks.heads import gaussian_head
 from forewise.predictors.networks.network import Layout
 from forewise.problems import Problem
+from forewise.problems.base import without_risk
+from forewise.scenarios import Scenarios
 from forewise.solvers import Solver
-from forewise_lab.experiments.kinds import (
-    ENCODINGS,
-    FORESIGHT,
-    LEARNERS,
-    NETWORKS,
-    PREDICTORS,
-    SCHEDULES,
-    Solvers,
-)
-from forewise_lab.experiments.rules import ConstantRule, ForesightRule, OracleRule, PolicyRule, Rule
+from forewise_lab.experiments import kinds
+from forewise_lab.experiments.kinds import FORESIGHT, NETWORKS, Solvers
 
+_LEARNERS = {"decoupled": DecoupledLearner, "combined": CombinedLearner, "direct": DirectLearner}
+# Rules that are not learned, and their settings.
+_FIXED: dict[str, set[str]] = {"constant": {"decision"}, "oracle": set(), FORESIGHT: set()}
 # Of the quick version, which only has to run.
 _QUICK = {"n_restarts": 0, "n_trees": 10, "n_neighbors": 20}
 _QUICK_PRETRAINING = 2
@@ -59,7 +60,6 @@ class Method:
 
     @classmethod
     def from_table(cls, name: str, table: Mapping[str, Any]) -> Method:
-        """The method of a merged table."""
         predictor = dict(table.get("predictor", {}))
         sizes = predictor.pop("hidden_sizes", table["hidden_sizes"])
         return cls(
@@ -79,23 +79,17 @@ class Method:
         Settings that a method does not use are left out, so that they can change.
         """
         used: dict[str, Any] = {"learner": self.learner}
-        if self.learner.get("kind") in ("decoupled", "combined", "direct"):
+        if self.learner.get("kind") in _LEARNERS:
             used["predictor"] = _as_hashed(self.predictor)
         if self.is_network:
-            used |= {
-                "hidden_sizes": list(self.hidden_sizes),
-                "training": self.training,
-                "keep": self.keep,
-            }
+            used |= {"hidden_sizes": list(self.hidden_sizes), "training": self.training}
+            used["keep"] = self.keep
         return used
 
     @property
     def is_network(self) -> bool:
-        """Whether a network is trained."""
         kind = self.learner.get("kind")
-        return kind == "direct" or (
-            kind in ("decoupled", "combined") and self.predictor.get("kind") in NETWORKS
-        )
+        return kind == "direct" or (kind in _LEARNERS and self.predictor.get("kind") in NETWORKS)
 
 
 def _as_hashed(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,89 +113,160 @@ class Task:
     solvers: Solvers
 
 
+class Rule(ABC):
+    """Decides for the contexts of a test set, with M scenarios."""
+
+    @abstractmethod
+    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        """Decisions (n_contexts, n_decisions); called once for each M."""
+
+    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
+        """The scenarios of `decide`; None where there are none."""
+        return None
+
+
+@dataclass(frozen=True)
+class PolicyRule(Rule):
+    """A fitted policy."""
+
+    policy: Policy
+
+    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        return np.asarray(self.policy.decide(X, m, random_state=seed))
+
+    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
+        if not isinstance(self.policy, ScenarioPolicy):
+            return None
+        return self.policy.predictor.sample(X, m, random_state=seed)
+
+
+@dataclass(frozen=True)
+class ConstantRule(Rule):
+    """The same decision in every context."""
+
+    decision: Any
+
+    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        return np.tile(np.asarray(self.decision, dtype=np.float64), (len(X), 1))
+
+
+@dataclass(frozen=True)
+class OracleRule(Rule):
+    """Decides with M draws from the true distribution, others than the oracle's."""
+
+    problem: Problem
+    test: Dataset
+    seed: int
+    solver: Solver
+
+    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios:
+        return self.test.true_scenarios(m, np.random.default_rng([self.seed, m, 1]))
+
+    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        return oracle_decision(self.problem, self.scenarios(X, m, seed), self.solver).numpy()
+
+
+@dataclass(frozen=True)
+class ForesightRule(Rule):
+    """Decides for the test rows with their outcomes known: a lower bound of the cost."""
+
+    problem: Problem
+    test: Dataset
+    solver: Solver
+
+    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        known = Scenarios(self.test.y[:, None])
+        return oracle_decision(without_risk(self.problem), known, self.solver).numpy()
+
+
 def check_method(method: Method) -> None:
     """Raise unless all its kinds and settings exist; their values are checked when fitted."""
-    kind = _kind(method.learner, "learner", LEARNERS)
-    if kind == "constant":
-        _require_keys(method.learner, {"kind", "decision"}, "learner")
-        if "decision" not in method.learner:
-            raise InvalidInputError("learner: decision is missing, for a constant one")
+    kind = _kind(method.learner, "learner", kinds.LEARNERS)
+    if kind in _FIXED:
+        _require_keys(method.learner, {"kind", *_FIXED[kind]}, "learner")
+        if not _FIXED[kind] <= method.learner.keys():
+            raise InvalidInputError(f"learner: {', '.join(_FIXED[kind])} is missing")
         return
-    if kind in ("oracle", FORESIGHT):
-        _require_keys(method.learner, {"kind"}, "learner")
-        return
-    learner = {"decoupled": DecoupledLearner, "combined": CombinedLearner, "direct": DirectLearner}
-    known = {"kind", *_arguments(learner[kind])} - {"solver"} - _FROM_THE_GRID
+    known = {"kind", *_arguments(_LEARNERS[kind])} - {"solver"} - _FROM_THE_GRID
     _require_keys(method.learner, known, "learner")
-    if kind == "direct":
-        _require_keys(method.predictor, {"kind"}, "predictor")
-    else:
-        _check_predictor(method.predictor, "predictor")
     _training(method.training)
-    if "pretraining" in method.learner:
-        _training(method.training, method.learner["pretraining"])
+    _learner(method, None)
 
 
 def fit_rule(method: Method, task: Task) -> Rule:
     """Fit the method: what decides for the test rows."""
-    kind = method.learner["kind"]
+    kind, solver = method.learner["kind"], task.solvers.deciding
     if kind == "constant":
         return ConstantRule(method.learner["decision"])
     if kind == "oracle":
-        return OracleRule(task.problem, task.test, task.seed, task.solvers.deciding)
+        return OracleRule(task.problem, task.test, task.seed, solver)
     if kind == FORESIGHT:
-        return ForesightRule(task.problem, task.test, task.solvers.deciding)
-    settings = {key: value for key, value in method.learner.items() if key != "kind"}
-    learner: Any
-    if kind == "direct":
-        network = PointPredictor(
-            hidden_sizes=method.hidden_sizes, training=_kept(method), random_state=task.seed
-        )
-        learner = DirectLearner(task.problem, network, **settings)
-    elif kind == "combined":
-        if "pretraining" in settings:
-            settings["pretraining"] = _training(method.training, settings["pretraining"])
-        predictor = _predictor(method, task)
-        settings |= {"n_scenarios": task.m_train, "solver": task.solvers.training}
-        learner = CombinedLearner(task.problem, predictor, **settings)
-    else:
-        learner = DecoupledLearner(task.problem, _predictor(method, task), **settings)
+        return ForesightRule(task.problem, task.test, solver)
     held_out = (task.validation.X, task.validation.y) if method.keep == "best" else (None, None)
-    learner.fit(task.train.X, task.train.y, *held_out)
-    return PolicyRule(_decided_by(task.solvers.deciding, learner.policy_))
+    policy = _learner(method, task).fit(task.train.X, task.train.y, *held_out).policy_
+    # A policy without scenarios only projects, and keeps its solver.
+    return PolicyRule(
+        replace(policy, solver=solver) if isinstance(policy, ScenarioPolicy) else policy
+    )
 
 
-def _decided_by(solver: Solver, policy: Policy) -> Policy:
-    """The policy with another solver; one without scenarios only projects, and stays."""
-    return replace(policy, solver=solver) if isinstance(policy, ScenarioPolicy) else policy
-
-
-def _predictor(method: Method, task: Task) -> Predictor:
-    predictor = _made(method.predictor, method, task)
-    if "random_state" in _arguments(type(predictor)):
+def _learner(method: Method, task: Task | None) -> Any:
+    """The learner; without a task only to check that all its settings exist."""
+    settings = {key: value for key, value in method.learner.items() if key != "kind"}
+    kind = method.learner["kind"]
+    if "pretraining" in settings:
+        settings["pretraining"] = _training(method.training, settings["pretraining"])
+    if kind == "combined" and task is not None:
+        settings |= {"n_scenarios": task.m_train, "solver": task.solvers.training}
+    if kind == "direct":
+        _require_keys(method.predictor, {"kind"}, "predictor")
+        predictor: Predictor = PointPredictor(method.hidden_sizes, training=_kept(method))
+    else:
+        predictor = _predictor(method.predictor, "predictor", method, task)
+    if task is not None and "random_state" in _arguments(type(predictor)):
         predictor.set_params(random_state=task.seed)
-    return predictor
+    return _LEARNERS[kind](None if task is None else task.problem, predictor, **settings)
 
 
-def _made(table: Mapping[str, Any], method: Method, task: Task) -> Predictor:
-    """The predictor of a table, and those inside it."""
-    settings = dict(table)
-    kind = settings.pop("kind")
+def _predictor(
+    table: Mapping[str, Any],
+    where: str,
+    method: Method,
+    task: Task | None,
+    known: Collection[str] = kinds.PREDICTORS,
+) -> Predictor:
+    """The predictor of a table, and those inside it, of one of the `known` kinds."""
+    kind = _kind(table, where, known)
+    # Draws of the weights in a decoupled step are M_train unless the method has its own.
+    own = _FROM_THE_GRID - {"n_scenarios"} | {"hidden_sizes"}
+    _require_keys(table, {"kind", *_arguments(kinds.PREDICTORS[kind])} - own, where)
+    settings = {key: value for key, value in table.items() if key != "kind"}
     if kind == "ensemble":
-        settings["member"] = _made(settings.get("member", {"kind": "gaussian"}), method, task)
+        member = settings.get("member", {"kind": "gaussian"})
+        members = sorted(NETWORKS - {"ensemble"})
+        settings["member"] = _predictor(member, f"{where}.member", method, task, members)
     elif kind in NETWORKS:
         settings |= {"hidden_sizes": method.hidden_sizes, "training": _kept(method)}
-    if kind in ("bayesian", "mixture"):
+    if kind in ("bayesian", "mixture") and task is not None:
         settings.setdefault("n_scenarios", task.m_train)
-        if isinstance(settings.get("kl_weight"), Mapping):
-            settings["kl_weight"] = _translated(settings["kl_weight"]["paper"], method, task)
+    weight = settings.get("kl_weight")
+    if isinstance(weight, Mapping):
+        _require_keys(weight, {"paper"}, f"{where}.kl_weight")
+        if kind != "bayesian" or "paper" not in weight:
+            raise InvalidInputError(
+                f"{where}.kl_weight: must be a number, or {{ paper = K }} for a bayesian one"
+            )
+        if task is not None:
+            settings["kl_weight"] = _translated(weight["paper"], method, task)
     if "encoding" in settings:
-        settings["encoding"] = _chosen(settings["encoding"], "predictor.encoding", ENCODINGS)
+        settings["encoding"] = _chosen(table["encoding"], f"{where}.encoding", kinds.ENCODINGS)
     if "off_support" in settings:
-        settings["off_support"] = _off_support(settings["off_support"], "predictor.off_support")
+        _require_keys(table["off_support"], _arguments(OffSupportFallback), f"{where}.off_support")
+        settings["off_support"] = OffSupportFallback(**table["off_support"])
     if "regressor" in settings:
-        settings["regressor"] = _made(settings["regressor"], method, task)
-    return PREDICTORS[kind](**settings)
+        inner = table["regressor"], f"{where}.regressor"
+        settings["regressor"] = _predictor(*inner, method, task, ("boosting",))
+    return kinds.PREDICTORS[kind](**settings)
 
 
 def paper_kl_weight(
@@ -217,21 +282,12 @@ def paper_kl_weight(
     Decoupled, the paper's loss per outcome is twice the negative log-likelihood: `unit` is 2.
     Combined, its loss is the cost, which forewise divides by the regret of ignoring the context:
     that is the `unit` then. `n_weights` are the weights and biases of the network.
-
-    Examples
-    --------
-    The decoupled newsvendor, with the authors' own network (64, 32, 32): far below 1.
-
-    >>> weight = paper_kl_weight(1.0, n_rows=1800, batch_size=32, n_outcomes=1, n_weights=3330)
-    >>> round(weight, 4)
-    0.0047
     """
     n_batches = math.ceil(n_rows / batch_size)
     return K * n_rows * n_outcomes / (unit * n_weights * n_batches)
 
 
 def _translated(K: float, method: Method, task: Task) -> float:
-    """The paper's K as a `kl_weight`, for this network and these rows."""
     n_outcomes = task.train.n_outcomes
     unit = 2.0
     if method.learner["kind"] == "combined":
@@ -260,7 +316,7 @@ def _training(*tables: Mapping[str, Any]) -> Training:
     known = {field.name for field in fields(Training)} - changing_nothing
     _require_keys(table, known, "training")
     if "schedule" in table:
-        table["schedule"] = _chosen(table["schedule"], "training.schedule", SCHEDULES)
+        table["schedule"] = _chosen(table["schedule"], "training.schedule", kinds.SCHEDULES)
     return Training(**table)
 
 
@@ -271,37 +327,7 @@ def _chosen(table: Mapping[str, Any], where: str, known: Mapping[str, type]) -> 
     return chosen(**{key: value for key, value in table.items() if key != "kind"})
 
 
-def _off_support(table: Mapping[str, Any], where: str) -> OffSupportFallback:
-    _require_keys(table, _arguments(OffSupportFallback), where)
-    return OffSupportFallback(**table)
-
-
-def _check_predictor(table: Mapping[str, Any], where: str) -> None:
-    kind = _kind(table, where, PREDICTORS)
-    # Draws of the weights in a decoupled step are M_train unless the method has its own.
-    own = _FROM_THE_GRID - {"n_scenarios"} | {"hidden_sizes"}
-    known = {"kind", *_arguments(PREDICTORS[kind])} - own
-    _require_keys(table, known, where)
-    if "encoding" in table:
-        _chosen(table["encoding"], f"{where}.encoding", ENCODINGS)
-    if "off_support" in table:
-        _off_support(table["off_support"], f"{where}.off_support")
-    if kind == "ensemble" and "member" in table:
-        _kind(table["member"], f"{where}.member", sorted(NETWORKS - {"ensemble"}))
-        _check_predictor(table["member"], f"{where}.member")
-    if "regressor" in table:
-        _kind(table["regressor"], f"{where}.regressor", ("boosting",))
-        _check_predictor(table["regressor"], f"{where}.regressor")
-    weight = table.get("kl_weight")
-    if isinstance(weight, Mapping):
-        _require_keys(weight, {"paper"}, f"{where}.kl_weight")
-        if kind != "bayesian" or "paper" not in weight:
-            raise InvalidInputError(
-                f"{where}.kl_weight: must be a number, or {{ paper = K }} for a bayesian one"
-            )
-
-
-def _kind(table: Mapping[str, Any], where: str, known: Any) -> str:
+def _kind(table: Mapping[str, Any], where: str, known: Collection[str]) -> str:
     kind = table.get("kind")
     if kind not in known:
         raise InvalidInputError(f"{where}: kind must be one of {', '.join(known)}, but is {kind!r}")

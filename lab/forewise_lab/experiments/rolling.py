@@ -1,9 +1,8 @@
 """Cases: a method fitted on the past of a window, its decisions in it, and what they cost.
 
-`forewise.evaluation.evaluate_rolling` does the same for one method and problem in one call. Here
-every window is a unit of work of its own, which a run can compute anywhere and resume; a decoupled
-fit serves several problems; and trials are compared on days before the first window. Costs of
-single decisions go into a file beside the table, because intervals need them.
+As `forewise.evaluation.evaluate_rolling`, but every window is a unit of work that a run computes
+anywhere and can resume, a decoupled fit serves several problems, and trials are compared on days
+before the first window. Costs of single decisions go into a file: intervals need them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from forewise_lab.experiments.cases import (
 )
 from forewise_lab.experiments.configuration import CaseTable, Settings
 from forewise_lab.experiments.methods import quick_method
-from forewise_lab.experiments.work import Key, Product, Row, Work, hash_of, key_of
+from forewise_lab.experiments.rows import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 
 #: Number of the window that trials are compared on; test windows count from 0.
@@ -258,7 +257,6 @@ class CaseGrid:
 
     @property
     def methods(self) -> set[str]:
-        """Names of the methods."""
         return {trials[0].method.name for _, _, trials, _ in self._entries}
 
     def trials(self) -> list[RollingFit]:

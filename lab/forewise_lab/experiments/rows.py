@@ -1,26 +1,35 @@
-"""The results table on disk: ``rows.jsonl``, one row of JSON per line, appended and never changed.
+"""Units of work, and the results table on disk: ``rows.jsonl``, one row of JSON per line.
 
-One run at a time writes to a folder and holds a lock on the table, which the system releases when
-the process ends. A row is appended with one write; what a killed run left of its last line is
-removed by the next one. Reading needs no lock.
+`Work` is the contract between the runner and the kinds of experiments (`fits`, `rolling`);
+`compute` is what a map applies to each, in any process: rows and files go back to the run.
+
+Rows are appended and never changed. One run at a time writes to a folder and holds a lock on the
+table, which the system releases when the process ends. A row is appended with one write; what a
+killed run left of its last line is removed by the next one. Reading needs no lock.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import time
+import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 
-from forewise.exceptions import StorageError
-from forewise_lab.experiments.work import ERROR, KEY, Key, Row, key_of
+from forewise.exceptions import ForewiseError, StorageError
+from forewise_lab.machine import one_thread, versions
 
 TABLE = "rows.jsonl"
 #: Columns of the table, in the order that people read them.
@@ -33,6 +42,102 @@ COLUMNS = (
 VARYING = (
     *("seconds", "decide_seconds", "peak_memory_mib", "finished_at", "revision", "dirty", "note"),
 )
+#: Columns that identify a row.
+KEY = ("experiment", "method", "seed", "n_train", "m_train", "m", "metric", "config_hash")
+#: Metric of the row of a fit that failed; its `note` says why.
+ERROR = "error"
+
+Key = tuple[Any, ...]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Product:
+    """Rows of the table, and files that they refer to, by their path in the results folder."""
+
+    rows: list[Row]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Work(ABC):
+    """One unit of work; frozen and picklable."""
+
+    #: Whether rows of an equal work of another experiment serve as well. Not where rows come
+    #: with files, which have the experiment's name.
+    borrows: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name in progress messages."""
+
+    @abstractmethod
+    def columns(self) -> Row:
+        """Key columns that all its rows share."""
+
+    @abstractmethod
+    def row_keys(self) -> Iterator[Key]:
+        """Keys of the rows it gives; called to see whether it is finished."""
+
+    @property
+    @abstractmethod
+    def source(self) -> Hashable | None:
+        """The real data it reads; None if it reads none."""
+
+    @abstractmethod
+    def require_data(self) -> None:
+        """Raise if these data are missing; called once for each source, at the start."""
+
+    @abstractmethod
+    def produce(self) -> Product:
+        """Compute; called by `compute`, which turns a failure into a row."""
+
+
+@dataclass(frozen=True)
+class FitResult(Product):
+    """Rows and files of a work, its wall time, and why it failed."""
+
+    fit: Work = field(kw_only=True)
+    seconds: float = field(kw_only=True)
+    error: str | None = None
+
+
+def key_of(row: Row) -> Key:
+    """The key of a row."""
+    return tuple(row[column] for column in KEY)
+
+
+def hash_of(identity: object) -> str:
+    """Short hash of plain values: the configuration hash of a row."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def compute(fit: Work) -> FitResult:
+    """Fit and evaluate, with one thread; a failure becomes a row with metric ``"error"``."""
+    started = time.perf_counter()
+    error = None
+    with one_thread(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = fit.produce()
+        except Exception as failure:  # of any library: one fit must not end a night of them
+            error = _message(failure)
+            made = Product([fit.columns() | {"m": 0, "metric": ERROR, "value": None}])
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    note = error or "; ".join(notes) or None
+    rows = [row | versions() | {"finished_at": finished, "note": note} for row in made.rows]
+    seconds = time.perf_counter() - started
+    return FitResult(rows, made.files, error, fit=fit, seconds=seconds)
+
+
+def _message(failure: Exception) -> str:
+    """The error; with its place in the code where it is not one of forewise's own."""
+    message = f"{type(failure).__name__}: {failure}"
+    if not isinstance(failure, ForewiseError):
+        place = traceback.extract_tb(failure.__traceback__)[-1]
+        message += f" (in {place.name}, line {place.lineno} of {place.filename.rsplit('/', 1)[-1]})"
+    return message
 
 
 @contextmanager
@@ -97,7 +202,6 @@ class RowTable:
         return iter(self._rows.values())
 
     def close(self) -> None:
-        """Release the lock."""
         os.close(self._descriptor)
 
     def borrowed(self, keys: Iterable[Key]) -> list[Row]:
@@ -201,7 +305,6 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _parsed(content: bytes, path: Path) -> Iterator[Row]:
-    """The rows of the lines that can be read."""
     for number, line in enumerate(content.splitlines(keepends=True), start=1):
         row: Any = None
         if line.endswith(b"\n"):

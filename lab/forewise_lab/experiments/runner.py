@@ -23,8 +23,7 @@ from forewise_lab.distributed import Map, SerialMap
 from forewise_lab.experiments.configuration import Settings, load_settings, unknown
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.rolling import CaseGrid
-from forewise_lab.experiments.rows import RowTable, storage_errors
-from forewise_lab.experiments.work import FitResult, Work, compute
+from forewise_lab.experiments.rows import FitResult, RowTable, Work, compute, storage_errors
 from forewise_lab.machine import revision, write_whole
 
 _SHOWN = 2  # metrics in the line of a fit
@@ -32,10 +31,8 @@ _SHOWN = 2  # metrics in the line of a fit
 
 @dataclass
 class RunSummary:
-    """What a run did.
-
-    Fits that were computed now or `found` finished before (maybe as a part of another experiment),
-    rows that were added, and fits that `failed`, with the reason; the next run tries them again.
+    """What a run did: fits that were computed now or `found` finished before, rows that were added,
+    and fits that `failed`, with the reason; the next run tries them again.
     """
 
     computed: int = 0
@@ -48,8 +45,7 @@ class RunSummary:
 class _StoppedError(BaseException):
     """Ctrl-C during a run.
 
-    Not a KeyboardInterrupt: `Training` may take that as a wish to end early and keep what it has,
-    and half-trained methods must not get into the table.
+    Not a KeyboardInterrupt, on which `Training` may keep half-trained weights.
     """
 
 
@@ -77,28 +73,17 @@ def run(
     methods : list of str, optional
         Those of the experiments' methods to run; all by default.
     seeds : int or list of int, optional
-        How many runs, or the seeds themselves; the experiment's own number by default, and 1 in
-        cases, which have the same data for every seed.
+        How many runs, or the seeds themselves; the experiment's own number by default, 1 in cases.
     output : path
-        Folder of the results table. It has results of quick runs or of full ones, and one run at a
-        time.
+        Folder of the results table, for one run at a time, either of quick runs or of full ones.
     map : Map, optional
         Where to compute, `SerialMap()` by default. The values do not depend on it.
-    settings : Settings, optional
-        The shipped ones by default.
-    data_dir : path, optional
-        Where real data are; see `forewise.datasets.files`.
+    settings, data_dir : optional
+        The shipped settings by default; where real data are, see `forewise.datasets.files`.
     quick : bool
         A tiny version of everything, to see that it works. Its rows are marked.
     progress : bool
         Print a line per fit, and a progress bar on a terminal.
-
-    Raises
-    ------
-    ForewiseError
-        For unknown names, missing data, or a folder that cannot be used.
-    KeyboardInterrupt
-        After Ctrl-C. Finished rows are kept in any case.
     """
     chosen = settings or load_settings()
     names = chosen.experiment_names([experiments] if isinstance(experiments, str) else experiments)
@@ -127,7 +112,6 @@ def run(
 def _compute_stage(
     fits: Sequence[Work], table: RowTable, where: Map, progress: bool, summary: RunSummary
 ) -> None:
-    """Compute the fits that are not in the table."""
     pending = [fit for fit in fits if not all(key in table for key in fit.row_keys())]
     console = Console(stderr=True, quiet=not progress)
     columns = (
@@ -206,7 +190,6 @@ def _require_data(fits: Iterable[Work]) -> None:
 def _require_methods(
     settings: Settings, names: list[str], wanted: list[str] | None, found: set[str]
 ) -> None:
-    """Raise if a method that was asked for belongs to none of the experiments."""
     for method in wanted or ():
         if method not in found:
             listed = dict.fromkeys(m for name in names for m in settings.method_names(name))

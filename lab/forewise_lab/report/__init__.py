@@ -1,9 +1,4 @@
-"""Tables, the report and the page on real cases, made from nothing but the results table.
-
-`results` checks the rows, `paper` has the paper's numbers, `statistics` intervals and tests.
-`tables` makes Table 1 and Table 2, `rendering` writes them. `claims` and `figures` are the other
-parts of the `page`; `pay` is the page about real data, made of `cases`.
-"""
+"""Tables, the report and the page on real cases, made from nothing but the results table."""
 
 from forewise_lab.report.figures import kept_panels
 from forewise_lab.report.page import render_report, write_report

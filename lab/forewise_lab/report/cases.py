@@ -56,12 +56,10 @@ class CaseResult:
     foresight: MethodCosts | None = None
 
     def method(self, name: str) -> MethodCosts | None:
-        """A finished method, or None."""
         return next((method for method in self.methods if method.name == name), None)
 
     @property
     def dates(self) -> pd.Series:
-        """The day of each decision."""
         return self.methods[0].costs["date"]
 
 
@@ -69,12 +67,8 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
     """The cases of the settings, with what a results folder has of them.
 
     A method counts when all its windows are there, for the seeds that have them all. Of a method
-    that was run with several settings, those that finished last are taken.
-
-    Raises
-    ------
-    InvalidInputError
-        If the folder has no rows of cases, or rows of a quick run.
+    that was run with several settings, those that finished last are taken. Raises an
+    `InvalidInputError` if the folder has no rows of cases, or rows of a quick run.
     """
     rows = read_rows(folder)
     if "fold" not in rows.columns:
@@ -132,7 +126,6 @@ def _method(
 
 
 def _tables(seeds: list[pd.DataFrame], folder: Path) -> Iterator[pd.DataFrame]:
-    """Costs of each seed, window after window."""
     for own in seeds:
         files = own.drop_duplicates("fold", keep="last").sort_values("fold")["costs_file"]
         yield pd.concat([read_costs(folder / file) for file in files], ignore_index=True)

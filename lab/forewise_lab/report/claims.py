@@ -47,7 +47,6 @@ class Evidence:
         return REFUTED if self.estimate.lower > 0 else OPEN
 
     def as_text(self) -> str:
-        """Estimate and interval."""
         if self.estimate is None:
             return "–"
         decimals = 0 if abs(self.estimate.mean) >= 100 else 1
@@ -87,7 +86,6 @@ class Claim:
 
     @property
     def counts(self) -> str:
-        """How many pieces of evidence say what."""
         said = [piece.verdict for piece in self.evidence]
         kinds = [kind for kind in (HOLDS, OPEN, REFUTED, ABSENT) if kind in said]
         return ", ".join(f"{kind} in {said.count(kind)}" for kind in kinds)

@@ -22,13 +22,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from forewise.datasets import paper_split
 from forewise.exceptions import InvalidInputError
 from forewise.plots import STYLE, decision_panels
 from forewise.policy import Policy, load_policy
+from forewise_lab.datasets import paper_split
 from forewise_lab.report import paper
 from forewise_lab.report.rendering import interval, mean_std, number, seconds
-from forewise_lab.report.results import At, Results
+from forewise_lab.report.results import Results
 from forewise_lab.report.statistics import Summary, summarise
 
 _WIDE, _NARROW, _HALF = 600, 356, 400  # pixels
@@ -42,38 +42,35 @@ _VARIABLES |= {colour: f"c{place}" for place, colour in enumerate(_COLOURS)}
 _STYLES = {"c-bnn": 0, "d-bnn": 1, "d-gp": 2, "oracle": 3, "c-ann": 4, "d-ann": 5}
 _OTHER_STYLES = (6, 7)
 _CHART_STYLE = STYLE | {
-    "font.size": 11,
-    "text.color": _INK,
-    "axes.edgecolor": _SOFT,
-    "axes.labelcolor": _SOFT,
-    "xtick.color": _SOFT,
-    "ytick.color": _SOFT,
-    "grid.color": _FAINT,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "savefig.transparent": True,
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _SOFT),
+    **{"font.size": 11, "text.color": _INK, "grid.color": _FAINT, "axes.axisbelow": True},
+    **{"legend.frameon": False, "savefig.transparent": True},
 }
 #: The optimal order of NV1 is this quantile: shortage 100, excess 900.
 LEVEL = 0.1
 _PANEL_SEED = 0
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers behind a figure, as text."""
-
-    heads: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
+# What fair regret is drawn against: the size, its name, the caption.
+_SIZES = {
+    paper.OVER_SCENARIOS: (
+        *("m", "scenarios at test, M"),
+        "Fair regret against the number of scenarios on POP, M_train = 32.",
+    ),
+    paper.OVER_ROWS: (
+        *("n_train", "training rows"),
+        "Fair regret against the number of training rows on POP with 10 assets, M_train = M = 32.",
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart, drawn once for each kind of screen, and its numbers."""
+    """A chart, drawn once for each kind of screen, and its numbers as text."""
 
     title: str
     charts: tuple[Markup, ...]
     caption: str
-    numbers: Numbers
+    heads: tuple[str, ...]
+    lines: Sequence[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -84,21 +81,6 @@ class Series:
     points: Mapping[float, Summary]
     style: int
     dashed: bool = False
-
-
-def over_scenarios(results: Results) -> Picture | None:
-    """Fair regret against M; None without rows."""
-    caption = "Fair regret against the number of scenarios on POP, M_train = 32."
-    label = "scenarios at test, M"
-    return _over(results, paper.OVER_SCENARIOS, lambda at: at.m, label, caption)
-
-
-def over_rows(results: Results) -> Picture | None:
-    """Fair regret against training rows; None without rows."""
-    caption = (
-        "Fair regret against the number of training rows on POP with 10 assets, M_train = M = 32."
-    )
-    return _over(results, paper.OVER_ROWS, lambda at: at.n_train, "training rows", caption)
 
 
 def coverages(results: Results) -> list[Picture]:
@@ -129,17 +111,7 @@ def kept_panels(results: str | os.PathLike[str]) -> Path | None:
 def nv1_panels(folder: str | os.PathLike[str]) -> Markup:
     """The paper's last figure from saved policies: decisions on NV1 over the context.
 
-    Parameters
-    ----------
-    folder : path
-        Its subfolders are policies for NV1; their names are the titles.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no policy in it.
-    StorageError
-        If one of them cannot be read.
+    The subfolders of `folder` are policies for NV1, their names the titles.
     """
     place = Path(folder)
     inner = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
@@ -154,13 +126,15 @@ def nv1_panels(folder: str | os.PathLike[str]) -> Markup:
     return _as_svg(figure, label, "Data, predictions, decisions and the true quantile.", {}, "")
 
 
-def _over(
-    results: Results, experiment: str, size: Callable[[At], int], label: str, caption: str
-) -> Picture | None:
+def over(results: Results, experiment: str) -> Picture | None:
+    """Fair regret against scenarios or training rows; None without rows."""
+    size, label, caption = _SIZES[experiment]
     other, series = count(), []
     for method in results.methods(experiment):
         values: dict[float, Summary] = {
-            size(at): summarise(list(results.values(experiment, method, "FR", at).values()))
+            getattr(at, size): summarise(
+                list(results.values(experiment, method, "FR", at).values())
+            )
             for at in results.places(experiment, method, "FR")
         }
         base = method.removesuffix("-tuned")
@@ -178,7 +152,8 @@ def _over(
         title,
         tuple(_line_chart(series, label, "FR", title, description, w) for w in (_WIDE, _NARROW)),
         f"{caption} Bars are 95 % intervals over seeds.",
-        Numbers(("Method", *(f"{x:,}" for x in sizes)), lines),
+        ("Method", *(f"{x:,}" for x in sizes)),
+        lines,
     )
 
 
@@ -202,7 +177,7 @@ def _coverage(results: Results, experiment: str) -> Picture:
     series = [Series(_COVERAGE, dict(enumerate(found.values())), 0)]
     description = "; ".join(" ".join(line[:2]) for line in lines)
     chart = _dot_chart(list(found), series, dress, f"{title}: coverage of the {share}", description)
-    return Picture(title, (chart,), "", Numbers(("Method", "mean ± std", "95 %"), lines))
+    return Picture(title, (chart,), "", ("Method", "mean ± std", "95 %"), lines)
 
 
 def _times(results: Results, experiment: str) -> Picture:
@@ -239,8 +214,7 @@ def _times(results: Results, experiment: str) -> Picture:
     series = [Series("fit", found[0], 0), Series("decide for the test rows", found[1], 1)]
     description = "; ".join(f"{line[0]}: fit {line[1]}, decide {line[2]}" for line in lines)
     chart = _dot_chart(names, series, dress, f"{title}: time per method", description)
-    heads = ("Method", "fit", "decide", "peak memory")
-    return Picture(title, (chart,), "", Numbers(heads, tuple(lines)))
+    return Picture(title, (chart,), "", ("Method", "fit", "decide", "peak memory"), lines)
 
 
 def _line_chart(
@@ -253,8 +227,7 @@ def _line_chart(
 ) -> Markup:
     """Lines with intervals; y starts at zero if it can."""
     with mpl.rc_context(_CHART_STYLE):
-        figure = _figure(width, 0.36 * width + 150 + 8 * len(series))
-        axes = figure.subplots()
+        figure, axes = _subplots(width, 0.36 * width + 150 + 8 * len(series))
         axes.set_xscale("log")
         for place, one in enumerate(series):
             # Side by side, so that intervals at the same place do not hide each other.
@@ -287,11 +260,14 @@ def _dot_chart(
 ) -> Markup:
     """One line per name, with a dot for each series; a point's key is the place of its name."""
     with mpl.rc_context(_CHART_STYLE):
-        figure = _figure(_HALF, 21 * len(names) + (76 if len(series) > 1 else 52))
-        axes = figure.subplots()
+        figure, axes = _subplots(_HALF, 21 * len(names) + (76 if len(series) > 1 else 52))
         for one in series:
             _draw(axes, one, "x")
-        axes.set_yticks(range(len(names)), [_cut(name) for name in names], color=_INK)
+        axes.set_yticks(
+            range(len(names)),
+            [name if len(name) < 25 else name[:23] + "…" for name in names],
+            color=_INK,
+        )
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
@@ -302,8 +278,9 @@ def _dot_chart(
         return _as_svg(figure, title, description, _VARIABLES, "chart")
 
 
-def _figure(width: float, height: float) -> Figure:
-    return Figure(figsize=(width / _PIXELS, height / _PIXELS), layout="constrained")
+def _subplots(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width / _PIXELS, height / _PIXELS), layout="constrained")
+    return figure, figure.subplots()
 
 
 def _draw(axes: Axes, one: Series, along: str, shift: float = 1.0) -> None:
@@ -327,7 +304,6 @@ def _ends(point: Summary) -> tuple[float, float]:
 
 
 def _apart(places: Sequence[float], width: int) -> list[float]:
-    """Ticks that do not touch each other."""
     at = np.log(places)
     least = (at[-1] - at[0]) * 44 / width
     kept = [0]
@@ -335,10 +311,6 @@ def _apart(places: Sequence[float], width: int) -> list[float]:
         if at[place] - at[kept[-1]] >= least:
             kept.append(place)
     return [places[place] for place in kept]
-
-
-def _cut(text: str, longest: int = 24) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _range(found: Mapping[float, Summary]) -> str:

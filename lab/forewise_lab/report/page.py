@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -21,11 +21,15 @@ from forewise_lab.report.results import Results, failed_fits, gather, missing_fi
 from forewise_lab.report.tables import Table, table1, table2
 
 _TEMPLATES = Path(__file__).parent / "templates"
+# Section and title of the charts of fair regret.
+_CURVES = {
+    paper.OVER_SCENARIOS: ("scenarios", "FR against M"),
+    paper.OVER_ROWS: ("rows", "FR against training rows"),
+}
 _FIT = ["experiment", "method", "seed", "n_train", "m_train"]
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """A line of the page's head."""
 
     name: str
@@ -67,8 +71,8 @@ def render_report(
             ("table-2", "Table 2", second, _new_notes(second, said)),
         ],
         curves=[
-            ("scenarios", "FR against M", figures.over_scenarios(results), paper.OVER_SCENARIOS),
-            ("rows", "FR against training rows", figures.over_rows(results), paper.OVER_ROWS),
+            (*head, figures.over(results, experiment), experiment)
+            for experiment, head in _CURVES.items()
         ],
         panels=None if policies is None else figures.nv1_panels(policies),
         coverages=figures.coverages(results),
@@ -86,19 +90,10 @@ def write_report(
     rows: pd.DataFrame | Results,
     path: str | os.PathLike[str],
     settings: Settings | None = None,
-    *,
-    policies: str | os.PathLike[str] | None = None,
-    machine: str | None = None,
-    made_at: datetime | None = None,
+    **options: Any,
 ) -> Path:
-    """Write the report to a file, atomically; the parameters are those of `render_report`.
-
-    Raises
-    ------
-    StorageError
-        If the file cannot be written; what was there before is kept.
-    """
-    text = render_report(rows, settings, policies=policies, machine=machine, made_at=made_at)
+    """Write the report to a file, atomically; the parameters are those of `render_report`."""
+    text = render_report(rows, settings, **options)
     place = Path(path)
     try:
         write_whole(place, text)
@@ -127,7 +122,6 @@ def _facts(results: Results, machine: str, made_at: datetime) -> list[Fact]:
         for package in ("forewise", "torch", "numpy", "python")
         if (found := {str(version) for version in rows[package].dropna()})
     ]
-    revisions = _revisions(rows)
     finished = sorted(str(moment) for moment in rows["finished_at"].dropna() if moment)
     span = sorted({moment[:10] for moment in (*finished[:1], *finished[-1:])})
     order = {name: place for place, name in enumerate(paper.TABLE1)}
@@ -135,7 +129,7 @@ def _facts(results: Results, machine: str, made_at: datetime) -> list[Fact]:
     return [
         Fact("Experiments", "; ".join(results.experiment_title(name) for name in names)),
         Fact("Computed", " to ".join(span) or "unknown"),
-        Fact("Revision", revisions or "unknown"),
+        Fact("Revision", _revisions(rows) or "unknown"),
         Fact("Versions", ", ".join(versions) or "unknown"),
         Fact("Machine", machine),
         Fact("Report made", f"{made_at:%Y-%m-%d %H:%M} {made_at.tzname() or ''}".strip()),
@@ -156,7 +150,6 @@ def _revisions(rows: pd.DataFrame) -> str:
 
 
 def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, ...]) -> list[Fact]:
-    """The few numbers at the top of the page."""
     fits = results.rows.drop_duplicates(_FIT)
     verdicts = [
         cell.comparison.verdict
@@ -165,8 +158,8 @@ def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, 
         for cell in line
         if cell.comparison is not None
     ]
-    held = sum(claim.verdict == claims.HOLDS for claim in checked)
-    judged = sum(claim.verdict != claims.ABSENT for claim in checked)
+    said = [claim.verdict for claim in checked]
+    held, judged = said.count(claims.HOLDS), len(said) - said.count(claims.ABSENT)
     seeds = fits.groupby(["experiment", "method"])["seed"].nunique()
     spread = sorted({int(seeds.min()), int(seeds.max())})
     compared = " · ".join(

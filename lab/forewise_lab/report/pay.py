@@ -22,7 +22,7 @@ from forewise_lab.report.rendering import markdown_table
 
 _SAA = "real-saa"
 #: Bayesian networks: what the paper is about.
-BAYESIAN = (*("real-d-bnn", "real-bnn-ensemble", "real-c-bnn", "real-mixture", "real-d-bnn-each"),)
+BAYESIAN = ("real-d-bnn", "real-bnn-ensemble", "real-c-bnn", "real-mixture", "real-d-bnn-each")
 _PAIRS = (("real-c-bnn", "real-d-bnn"), ("real-c-ann", "real-d-ann"))
 _POOLS = (
     ("real-d-bnn", "real-d-bnn-each"),
@@ -34,20 +34,6 @@ _COLOURS = ("black", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 _DASHES = ("--", "-", "-", "-", "-.", ":")
 _FLOOR = ("0.6", ":")
 _WEEKS = 4  # of the moving mean
-
-_HEAD = """# Does it pay?
-
-Made by `forewise-lab report-real` from the rows in `{folder}`; `forewise-lab run real` adds missing
-rows. Costs are mean costs of a decision; lower is better. Intervals are 95 %, by a block bootstrap
-over weeks; differences are paired, week by week.
-
-**Protocol.** Rolling evaluation: windows follow each other in time. In each, a method is fitted on
-rows before the window and decides all rows of it in one call; nothing is shuffled. Every method has
-four settings to try. They are compared on the {tuning} days before the first test day, and the best
-is used throughout; plain SAA has nothing to tune. *SAA of the series* is the plain one: all past
-demand of the same store and product, whatever the day. Tomorrow's weather is not known: it is
-yesterday's, with noise. Costs (shortage, excess, ovens, the battery) are made up; demand is real.
-"""
 
 
 def write_pay_page(
@@ -66,8 +52,13 @@ def write_pay_page(
     if not place.absolute().parent.is_dir():
         raise StorageError(f"page must be in a folder that exists, but is {str(place)!r}")
     results = gather_cases(folder, settings or load_settings())
-    parts = [_HEAD.format(folder=folder, tuning=results[0].table.tuning_days if results else 90)]
-    parts += [_glance(results), *(_section(result, place.parent) for result in results)]
+    head = (Path(__file__).parent / "templates/pay_head.md").read_text(encoding="utf-8")
+    parts = [head.format(folder=folder, tuning=results[0].table.tuning_days if results else 90)]
+    glance = "\n".join(f"- **{result.table.title}.** {verdict(result)}" for result in results)
+    parts += [
+        f"## At a glance\n\n{glance}\n",
+        *(_section(result, place.parent) for result in results),
+    ]
     parts += [part for part in (combined_table(results), pooling_table(results)) if part]
     if remarks is not None:
         try:
@@ -79,11 +70,6 @@ def write_pay_page(
     except OSError as error:
         raise StorageError(f"cannot write {str(place)!r}: {error.strerror}") from error
     return place
-
-
-def _glance(results: tuple[CaseResult, ...]) -> str:
-    lines = [f"- **{result.table.title}.** {verdict(result)}" for result in results]
-    return "## At a glance\n\n" + "\n".join(lines) + "\n"
 
 
 def _section(result: CaseResult, folder: Path) -> str:
@@ -137,8 +123,7 @@ def cost_table(result: CaseResult) -> str:
     # Plain SAA may be the best of them.
     others = list({other.title: other for other in found if other is not None}.values())
     figure = "cost" if cvar is None else f"CVaR {cvar:g} of the cost"
-    heads = ["method", figure, "95 % interval"]
-    heads += [f"against {other.title}" for other in others]
+    against = [f"against {other.title}" for other in others]
     lines = []
     order = ranked(result)
     costs = [block_bootstrap(m.scored(cvar), result.dates, random_state=0) for m in order]
@@ -149,7 +134,8 @@ def cost_table(result: CaseResult) -> str:
         cells.append(f"{cost.lower:.4g} to {cost.upper:.4g}")
         cells += [_share(result, method, other) for other in others]
         lines.append([*cells, f"{method.seconds:.3g} s", method.chosen])
-    return markdown_table([*heads, "one fit", "chosen"], lines)
+    heads = ["method", figure, "95 % interval", *against, "one fit", "chosen"]
+    return markdown_table(heads, lines)
 
 
 def level_table(result: CaseResult) -> str:
@@ -160,9 +146,8 @@ def level_table(result: CaseResult) -> str:
     best = [f"{least:.4g}" for least in means.min(axis=0)]
     lines = []
     for method, row in zip(order, means, strict=True):
-        text = [f"{mean:.4g}" for mean in row]
-        cells = (f"**{t}**" if t == b else t for t, b in zip(text, best, strict=True))
-        lines.append([method.title, *cells])
+        cells = zip((f"{mean:.4g}" for mean in row), best, strict=True)
+        lines.append([method.title, *(f"**{t}**" if t == b else t for t, b in cells)])
     return markdown_table(["cost at service level", *problems], lines)
 
 
@@ -323,10 +308,7 @@ def plot_over_time(result: CaseResult, path: Path) -> None:
 
 
 def moving_mean(costs: pd.Series) -> pd.Series:
-    """At the end of each week, the mean over all decisions of the last four weeks.
-
-    Decisions are averaged, not weeks, because a week may be cut off.
-    """
+    """At the end of each week, the mean over all decisions of the last four weeks."""
     weeks = costs.resample("W-SUN").agg(["sum", "count"])
     least = min(_WEEKS, len(weeks))
     recent = weeks.rolling(_WEEKS, min_periods=least).sum()
@@ -337,6 +319,6 @@ def _shown(result: CaseResult) -> list[MethodCosts]:
     """Plain SAA, the best two baselines, the best learner, the best Bayesian ones."""
     baselines, learners = ranked(result, learners=False), ranked(result, learners=True)
     bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
-    saa = [method for method in baselines if method.name == "real-saa"]
+    saa = [method for method in baselines if method.name == _SAA]
     wanted = [*saa, *baselines[:2], *learners[:1], *bayesian[:2]]
     return list({method.name: method for method in wanted}.values())[: len(_COLOURS)]

@@ -169,14 +169,6 @@ def print_table(table: Table, console: Console) -> None:
         console.print(Text(note, style="dim"), "")
 
 
-def as_text(table: Table, width: int = 100) -> str:
-    """The table as plain text of at most `width` characters a line."""
-    console = Console(width=width, color_system=None, force_terminal=False, highlight=False)
-    with console.capture() as capture:
-        print_table(table, console)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
-
-
 def _markdown(text: str) -> str:
     """Text that Markdown takes literally, on one line."""
     for character in "\\`*_{}[]<>|#~$":
@@ -208,17 +200,13 @@ def _latex_table(table: Table, group: str, places: Sequence[int]) -> str:
     body = pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples(heads)).to_latex(
         index=False, column_format=f"@{{}}l{'rrr@{ }l' * len(places)}@{{}}", multicolumn_format="c"
     )
-    return "\n".join(
-        [
-            r"\begin{table}[htbp]",
-            r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
-            rf"\caption{{{_latex(table.title)}: {_latex(group)}.}}",
-            # Shrunk to the line where it is wider, and left alone where it is not.
-            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            body.strip() + "}",
-            r"\end{table}",
-        ]
-    )
+    # Shrunk to the line where it is wider, and left alone where it is not.
+    return rf"""\begin{{table}}[htbp]
+\centering\footnotesize\setlength{{\tabcolsep}}{{3pt}}
+\caption{{{_latex(table.title)}: {_latex(group)}.}}
+\resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
+{body.strip()}}}
+\end{{table}}"""
 
 
 def _width(table: RichTable, console: Console) -> int:
@@ -227,14 +215,8 @@ def _width(table: RichTable, console: Console) -> int:
 
 
 def _rich(table: Table, group: str, places: Sequence[int]) -> RichTable:
-    result = RichTable(
-        title=escape(group),
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=0,
-        pad_edge=False,
-    )
+    look = {"title_justify": "left", "title_style": "bold", "padding": 0, "pad_edge": False}
+    result = RichTable(title=escape(group), box=box.SIMPLE_HEAD, **look)  # type: ignore[arg-type]
     result.add_column(escape(table.corner), overflow="fold", max_width=_LONGEST_LABEL)
     for place in places:
         for label in (escape(table.columns[place].label), "95 %", "paper"):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise_lab.experiments import COLUMNS, Settings, load_settings
-from forewise_lab.experiments.work import ERROR
+from forewise_lab.experiments.rows import ERROR
 
 #: Metrics that an experiment's scale applies to; the others have units of their own.
 SCALED = frozenset({"R", "FR", "EFR", "FR32", "cost"})
@@ -55,7 +55,6 @@ class Results:
         return [*(name for name in planned if name in here), *(n for n in here if n not in planned)]
 
     def is_planned(self, experiment: str, method: str) -> bool:
-        """Whether the settings name the method for an experiment."""
         return method in self.settings.experiments[experiment].methods
 
     def planned_seeds(self, experiment: str) -> tuple[int, ...]:
@@ -74,15 +73,12 @@ class Results:
         return tuple(notes)
 
     def scale(self, experiment: str, metric: str) -> float:
-        """The factor of raw values in tables."""
         return self.settings.experiments[experiment].scale if metric in SCALED else 1.0
 
     def experiment_title(self, experiment: str) -> str:
-        """The experiment's name for readers."""
         return self.settings.experiments[experiment].title
 
     def method_title(self, method: str) -> str:
-        """The method's name for readers."""
         table = self.settings.methods.get(method)
         return method if table is None or table.title is None else table.title
 
@@ -93,7 +89,6 @@ class Results:
         return {seed: value * scale for seed, value in sorted(found.items())}
 
     def places(self, experiment: str, method: str, metric: str) -> list[At]:
-        """Where a method has values, in order of size."""
         return sorted(self._values.get((experiment, method, metric), {}))
 
     def wanted_place(self, experiment: str, method: str) -> At | None:
@@ -103,9 +98,8 @@ class Results:
         return At(*self.settings.headline(experiment, method))
 
     def headline(self, experiment: str, method: str, metric: str) -> At | None:
-        """Where a table's one value of a method stands; None if there is none.
-
-        Where the settings want it, or else at the most training rows and scenarios.
+        """Where a table's one value of a method stands: where the settings want it, or else at the
+        most training rows and scenarios; None if there is none.
         """
         places = self.places(experiment, method, metric)
         wanted = self.wanted_place(experiment, method)
@@ -172,10 +166,7 @@ def gather(
 
 
 def _latest(table: pd.DataFrame) -> pd.DataFrame:
-    """Of a method that was run with several settings, the rows of the one that finished last.
-
-    Means over seeds must not mix settings.
-    """
+    """Of a method that was run with several settings, the rows of the one that finished last."""
     ordered = table.assign(
         config_hash=table["config_hash"].astype(object).fillna("").astype(str),
         finished_at=table["finished_at"].astype(object).fillna("").astype(str),

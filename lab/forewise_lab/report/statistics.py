@@ -36,17 +36,14 @@ class Summary:
 
     @property
     def has_interval(self) -> bool:
-        """Whether there were enough seeds for an interval."""
         return self.n >= FEWEST_SEEDS
 
     @property
     def has_std(self) -> bool:
-        """Whether there were enough seeds for a standard deviation."""
         return self.n > 1
 
     @property
     def excuse(self) -> str:
-        """Why there is no interval; empty where there is one."""
         if self.has_interval:
             return ""
         return f"{'one seed' if self.n == 1 else 'two seeds'}: no interval"
@@ -87,14 +84,12 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def compare(ours: Summary, paper: PaperValue, paper_runs: int = PAPER_RUNS) -> Comparison | None:
-    """Welch's t-test of our mean against the paper's.
-
-    The variances may differ, as do the numbers of runs:
+    """Welch's t-test of our mean against the paper's:
 
         t = (a − b) / √(s_a²/n_a + s_b²/n_b),   degrees of freedom by Welch and Satterthwaite
 
-    Returns None where there is nothing to test with: the paper gives no standard deviation, we
-    have fewer than three seeds, or neither side varies.
+    None where there is nothing to test with: the paper gives no standard deviation, we have fewer
+    than three seeds, or neither side varies.
     """
     if paper.std is None or not ours.has_interval:
         return None
@@ -109,10 +104,7 @@ def compare(ours: Summary, paper: PaperValue, paper_runs: int = PAPER_RUNS) -> C
 
 
 def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> Summary | None:
-    """first − second over the seeds that both have; None if there are none.
-
-    Both methods of a seed have the same data: what makes a seed hard for both cancels.
-    """
+    """first − second over the seeds that both have; None if there are none."""
     shared = sorted(first.keys() & second.keys())
     if not shared:
         return None
@@ -120,10 +112,9 @@ def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -
 
 
 def slope_per_doubling(by_size: Mapping[int, Mapping[int, float]]) -> Summary | None:
-    """How much a value changes when the size doubles: one least-squares slope per seed.
+    """Change of a value when the size doubles: one least-squares slope per seed.
 
-    `by_size` is a mapping from size to a mapping from seed to value; only seeds that every size has
-    are used, and at least two sizes are needed.
+    `by_size` maps size to seed to value; only seeds that every size has are used.
     """
     if len(by_size) < 2:
         return None

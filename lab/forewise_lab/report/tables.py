@@ -39,7 +39,6 @@ class Cell:
 
     @property
     def aside(self) -> str:
-        """The note, and how many seeds are missing, in few words."""
         missing = f"{len(self.missing)} missing" if self.missing else ""
         few = "" if self.ours is None else self.ours.excuse
         return ", ".join(text for text in (self.note, few, missing) if text)
@@ -67,7 +66,6 @@ class Table:
 
     @property
     def groups(self) -> dict[str, list[int]]:
-        """From group to the places of its columns."""
         found: dict[str, list[int]] = {}
         for place, column in enumerate(self.columns):
             found.setdefault(column.group, []).append(place)
@@ -87,9 +85,8 @@ class Table:
         return found
 
     def label(self, line: int, places: Sequence[int]) -> tuple[str, bool]:
-        """The line's label in some columns, and whether it has the asides of the cells.
-
-        It has them where they are the same for all cells.
+        """The line's label in some columns, with the asides of its cells if all are the same;
+        and whether it has them.
         """
         cells = [self.cells[line][p] for p in places]
         asides = {cell.aside for cell in cells if cell.planned or cell.ours}
@@ -272,10 +269,7 @@ def _group(results: Results, experiment: str, metric: str) -> str:
 
 
 def _lines(results: Results, experiments: Sequence[str]) -> list[str]:
-    """The paper's methods, whether there or not, then all others that have rows.
-
-    Others stand in the order of the settings, and after these in that of the rows.
-    """
+    """The paper's methods, then others with rows: in the settings' order, then the rows'."""
     found = dict.fromkeys(m for name in experiments for m in results.methods(name))
     planned = {m for name in experiments for m in results.settings.experiments[name].methods}
     ours = [method for method in paper.METHODS if method in planned or method in found]

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from forewise_lab.bench.accuracy import WANTED, relative_errors
 from forewise_lab.bench.instances import FAMILIES, nvqp, pop, recourse
-from forewise_lab.bench.lifted import lift
 from forewise_lab.bench.peers import (
     ClarabelLoop,
     CvxpyLayersPeer,
@@ -22,6 +21,7 @@ from forewise_lab.bench.peers import (
     default_peers,
     qpth_dense,
 )
+from forewise_lab.bench.peers.base import lift
 from forewise_lab.bench.peers.moreau_batch import without_sign_rows
 from forewise_lab.bench.peers.solvers import with_column_bounds
 

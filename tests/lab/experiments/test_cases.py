@@ -16,6 +16,7 @@ from forewise.solvers import AutoSolver
 from forewise_lab.datasets import bakery_newsvendor, oven_problem
 from forewise_lab.experiments import load_settings, read_rows, rolling, run, runner
 from forewise_lab.experiments.cases import decide_rows, fit_trial, trials_of
+from forewise_lab.experiments.methods import ForesightRule
 from forewise_lab.experiments.rolling import (
     CaseGrid,
     evaluation_windows,
@@ -24,8 +25,7 @@ from forewise_lab.experiments.rolling import (
     train_and_decide,
     tuning_window,
 )
-from forewise_lab.experiments.rules import ForesightRule
-from forewise_lab.experiments.work import compute
+from forewise_lab.experiments.rows import compute
 from tests.lab.experiments.made_up_data import TEXT, case_of, load_made_up, shops
 from tests.lab.experiments.tiny import comparable, write
 

@@ -8,14 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forewise.predictors.networks.weights import Layout
 
 import forewise as fw
+from forewise.predictors.networks.network import Layout
+from forewise_lab.datasets import paper_split
 from forewise_lab.experiments import fits
 from forewise_lab.experiments.fits import all_fits, make_evaluation
 from forewise_lab.experiments.kinds import Solvers
-from forewise_lab.experiments.methods import Task, _predictor, _translated, fit_rule
-from forewise_lab.experiments.work import KEY, compute, key_of
+from forewise_lab.experiments.methods import Task, _learner, _translated, fit_rule
+from forewise_lab.experiments.rows import KEY, compute, key_of
 from tests.lab.experiments.tiny import TEXT, tiny_settings
 
 
@@ -44,7 +45,7 @@ def test_rows_are_those_that_were_announced(settings):
 def test_figures_are_those_of_the_public_functions(settings):
     """A fit by hand, with forewise's own names only."""
     found = values(compute(fit_of(settings, "bnn")))
-    split = fw.datasets.paper_split("nv1", 3, n_train=30)
+    split = paper_split("nv1", 3, n_train=30)
     validation, test = split.validation[:20], split.test[:15]
     problem = fw.datasets.nv_problem()
     n_weights = Layout((1, 4, 4, 2)).n_weights
@@ -92,7 +93,7 @@ def spelled_out(tmp_path, told):
     split = make_evaluation(fit.setting).split
     problem = fw.datasets.nv_problem()
     task = Task(problem, split.train, split.validation, split.test, 2, 3, Solvers())
-    return _predictor(fit.method, task)
+    return _learner(fit.method, task).predictor
 
 
 def test_members_of_an_ensemble_have_settings_of_their_own(tmp_path):
@@ -169,7 +170,7 @@ def test_combined_learning_translates_k_with_its_own_unit(settings):
     split = evaluation.split
     task = Task(evaluation.problem, split.train, split.validation, split.test, 2, 3, Solvers())
     weight = _translated(7.0, fit.method, task)
-    unit = fw.learners.objectives.cost_of_ignoring_context(evaluation.problem, split.train.y, None)
+    unit = fw.learners.objectives.context_free_regret(evaluation.problem, split.train.y, None)
     n_weights = Layout((1, 4, 4, 2)).n_weights
     ours = unit * weight / (30 * 1)
     assert ours == pytest.approx(7.0 / (n_weights * 2))

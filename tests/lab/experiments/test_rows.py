@@ -13,8 +13,7 @@ import pytest
 
 from forewise.exceptions import StorageError
 from forewise_lab.experiments import read_rows
-from forewise_lab.experiments.rows import COLUMNS, RowTable
-from forewise_lab.experiments.work import key_of
+from forewise_lab.experiments.rows import COLUMNS, RowTable, key_of
 
 
 def row(number: int, **changes: object) -> dict:

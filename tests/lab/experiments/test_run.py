@@ -13,9 +13,10 @@ import pytest
 
 import forewise as fw
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
+from forewise_lab.datasets import paper_split
 from forewise_lab.distributed import ProcessMap, RayMap
 from forewise_lab.experiments import read_rows, run, runner
-from forewise_lab.experiments.work import FitResult
+from forewise_lab.experiments.rows import FitResult
 from tests.lab.experiments.test_rows import forked, succeeded
 from tests.lab.experiments.tiny import comparable, tiny_settings
 
@@ -379,7 +380,7 @@ def test_policies_are_kept_beside_the_rows(settings, tmp_path):
         "seed1/Bayesian",
     ]
     policy = fw.load_policy(kept / "seed1" / "Bayesian")
-    split = fw.datasets.paper_split("nv1", 1, n_train=30)
+    split = paper_split("nv1", 1, n_train=30)
     test = split.test[:15]
     decision = policy.decide(test.X, 8, random_state=1)
     rows = read_rows(tmp_path / "out").query(

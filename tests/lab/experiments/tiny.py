@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from forewise_lab.experiments import Settings, load_settings, read_rows
-from forewise_lab.experiments.rows import VARYING
-from forewise_lab.experiments.work import KEY
+from forewise_lab.experiments.rows import KEY, VARYING
 
 TEXT = """
 [methods.saa]

@@ -6,11 +6,19 @@ import shutil
 import subprocess
 
 import pytest
+from rich.console import Console
 
-from forewise_lab.report import as_latex, as_markdown, table1, table2
-from forewise_lab.report.rendering import as_text
+from forewise_lab.report import as_latex, as_markdown, print_table, table1, table2
 
 NASTY = r"50% & _more_ #1 {a} \b ~ ^ $x$ <b>|</b> [red]"
+
+
+def as_text(table, width):
+    """What a terminal or a file of this width shows."""
+    console = Console(width=width, color_system=None, force_terminal=False, highlight=False)
+    with console.capture() as capture:
+        print_table(table, console)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 @pytest.fixture(scope="module")

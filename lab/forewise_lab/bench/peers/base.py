@@ -8,11 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from forewise.problems import ScenarioProgram
+from forewise.solvers.conic.sparse_batch import Piece, SparseBatch, assemble, for_all, joined
 from forewise_lab.bench.instances import Instance
 
 Array = np.ndarray
@@ -60,12 +63,18 @@ class Peer(ABC):
     """A solver that is measured; `name` is what tables, files and plots call it."""
 
     name: str
+    #: Packages beyond those of forewise.
+    packages: ClassVar[tuple[str, ...]] = ()
 
     def missing(self) -> str | None:
-        """None if it can run, else one line that says how to install it.
-
-        Called once, before anything is measured; may set up what the peer needs.
-        """
+        """None if it can run, else one line that says how to install it; called once."""
+        try:
+            for package in self.packages:
+                import_module(package)
+        except ImportError as error:
+            missing = isinstance(error, ModuleNotFoundError)
+            reason = "is not installed" if missing else f"fails: {error}"
+            return f'{self.name} {reason}; install it with: pip install "forewise-lab[bench]"'
         return None
 
     def supports(self, program: ScenarioProgram) -> str | None:
@@ -90,7 +99,44 @@ def split_solution(x: Array, program: ScenarioProgram, n_unsolved: int = 0) -> A
     return Answer(x[:, :n], recourse, n_unsolved)
 
 
-def import_problem(package: str, error: ImportError, install: str) -> str:
-    """The line for a peer whose package cannot be imported."""
-    reason = "is not installed" if isinstance(error, ModuleNotFoundError) else f"fails: {error}"
-    return f"{package} {reason}; install it with: {install}"
+@dataclass(frozen=True, eq=False)
+class LiftedProgram:
+    """Every context's extensive form in one sparsity pattern, which batched peers are given:
+
+    min ½ x'P x + q'x   s.t.  A x = b (first rows), A x ≤ b (the rest),   x = (z, u_1, …, u_M)
+    """
+
+    P: SparseBatch
+    q: torch.Tensor
+    A: SparseBatch
+    b: torch.Tensor
+    n_equalities: int
+
+
+def lift(program: ScenarioProgram) -> LiftedProgram:
+    """The lifted program of a batch whose scenarios all have positive weight."""
+    M, n, k = program.n_scenarios, program.n_decisions, program.n_recourse
+    weights = program.weights
+    n_first, n_rest = program.E.shape[1], program.V.shape[2]
+    rows = program.W.shape[2]
+    n_equalities = n_first + M * n_rest
+    below = n_equalities + program.G.shape[1]
+    width = n + M * k
+    pieces = [
+        Piece(program.E[:, None], 0, 0, 0, 0),
+        Piece(for_all(program.F, M), n_first, n_rest, 0, 0),
+        Piece(for_all(program.V, M), n_first, n_rest, n, k),
+        Piece(program.G[:, None], n_equalities, 0, 0, 0),
+        Piece(for_all(program.T, M), below, rows, 0, 0),
+        Piece(for_all(program.W, M), below, rows, n, k),
+    ]
+    weighted = weights[:1] if (weights == weights[:1]).all() else weights
+    quadratic = Piece(weighted[:, :, None, None] * program.D, n, k, n, k)
+    right = [program.e, for_all(program.s, M), program.h, for_all(program.r, M)]
+    return LiftedProgram(
+        P=assemble((width, width), [Piece(program.P[:, None], 0, 0, 0, 0), quadratic]),
+        q=joined([program.q, weights[:, :, None] * program.d], program.n_contexts),
+        A=assemble((below + M * rows, width), pieces),
+        b=joined(right, program.n_contexts),
+        n_equalities=n_equalities,
+    )

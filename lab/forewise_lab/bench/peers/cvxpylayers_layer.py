@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from forewise.problems import ScenarioProgram
+from forewise.problems.cvxpy.expressions import import_cvxpy
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
     Answer,
@@ -21,7 +22,6 @@ from forewise_lab.bench.peers.base import (
     PeerFailedError,
     Prepared,
     gradient,
-    import_problem,
 )
 
 SOLVE = {"solve_method": "Clarabel", "n_jobs_forward": 1}
@@ -37,14 +37,7 @@ class CvxpyLayersPeer(Peer):
 
     name: str = "cvxpylayers"
     largest: int = 1000
-
-    def missing(self) -> str | None:
-        try:
-            import cvxpylayers.torch  # noqa: F401
-            import diffcp  # noqa: F401
-        except ImportError as error:
-            return import_problem("cvxpylayers", error, 'pip install "forewise[bench]"')
-        return None
+    packages: ClassVar[tuple[str, ...]] = ("cvxpylayers.torch", "diffcp")
 
     def supports(self, program: ScenarioProgram) -> str | None:
         size = program.n_decisions + program.n_scenarios * program.n_recourse
@@ -84,12 +77,10 @@ class _Parameters:
 
     def block(self, tensor: torch.Tensor, shape: tuple[int, ...]) -> Any:
         """A tensor ``(n_contexts | 1, ...)`` as a constant where contexts share it, else not."""
-        import cvxpy as cp
-
         if len(tensor) == 1 and not tensor.requires_grad:
             return tensor.reshape(shape).numpy()
         full = tensor.expand(self.n_contexts, *tensor.shape[1:])
-        self.made.append(cp.Parameter(shape))
+        self.made.append(import_cvxpy().Parameter(shape))
         self.values.append(full.reshape(self.n_contexts, *shape))
         return self.made[-1]
 
@@ -126,8 +117,7 @@ def quiet_conversions() -> Iterator[None]:
 
 
 def _layer(program: ScenarioProgram) -> tuple[Any, list[torch.Tensor]]:
-    import cvxpy as cp
-
+    cp = import_cvxpy()
     z = cp.Variable(program.n_decisions)
     u = cp.Variable((program.n_scenarios, program.n_recourse))
     parameters = _Parameters(program.n_contexts)
@@ -137,8 +127,7 @@ def _layer(program: ScenarioProgram) -> tuple[Any, list[torch.Tensor]]:
 
 
 def _cost(program: ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> Any:
-    import cvxpy as cp
-
+    cp = import_cvxpy()
     weights = program.weights[:1, :, None]
     cost = parameters.block(program.q, z.shape) @ z
     cost += cp.sum(cp.multiply(parameters.block(weights * program.d, u.shape), u))
@@ -151,8 +140,7 @@ def _cost(program: ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> 
 
 
 def _constraints(program: ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> list[Any]:
-    import cvxpy as cp
-
+    cp = import_cvxpy()
     M, (touching, n_z), (rows, n_u) = u.shape[0], program.T.shape[2:], program.W.shape[2:]
     if program.T.shape[1] == 1:
         once = parameters.block(program.T, (touching, n_z)) @ z

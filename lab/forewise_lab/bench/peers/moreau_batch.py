@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 
+from forewise.solvers.conic.sparse_batch import SparseBatch
 from forewise_lab.bench.instances import Instance
-from forewise_lab.bench.lifted import LiftedProgram, SparseBatch, lift
 from forewise_lab.bench.peers.base import (
     Answer,
     Gradient,
+    LiftedProgram,
     Peer,
     Prepared,
     gradient,
-    import_problem,
+    lift,
     split_solution,
 )
 
@@ -28,41 +29,37 @@ if TYPE_CHECKING:
 class MoreauBatch(Peer):
     """Moreau's interior point on the lifted program in one sparsity pattern.
 
-    Rows −x_i ≤ 0 are given as direct cones, which made Moreau up to 1.6 times faster here, and
-    matrices that all contexts share are given once. Moreau takes as many threads as it may use
-    cores and cannot be told otherwise, so it has one thread only while the run has one core.
+    Rows −x_i ≤ 0 are given as direct cones, which made Moreau up to 1.6 times faster here. It takes
+    as many threads as it may use cores, so it has one only while the run has one core.
     """
 
     name: str = "Moreau"
-
-    def missing(self) -> str | None:
-        try:
-            import moreau.torch  # noqa: F401
-        except ImportError as error:
-            return import_problem("moreau", error, 'pip install "forewise[bench]"')
-        return None
+    packages: ClassVar[tuple[str, ...]] = ("moreau.torch",)
 
     def prepare(self, instance: Instance) -> Prepared:
         leaves = instance.leaves()
         program = instance.program_of(leaves)
         lifted, positive = without_sign_rows(lift(program))
         solver = _solver(lifted, positive, instance.n_contexts)
-        values = _values(lifted, instance.n_contexts)
+        # P and A without a batch where contexts share both.
+        shared = len(lifted.P.values) == len(lifted.A.values) == 1
+        matrices = [
+            M.values[0] if shared else M.values.expand(instance.n_contexts, -1).contiguous()
+            for M in (lifted.P, lifted.A)
+        ]
+        values = (*matrices, lifted.q, lifted.b)
         constants = tuple(value.detach() for value in values)
         direction = instance.direction()
-
-        def n_unsolved() -> int:
-            return sum(status.name != "Solved" for status in solver.info.status)
 
         def forward() -> Answer:
             with torch.no_grad():
                 x = solver.solve(*constants).x
-            return split_solution(x.numpy(), program, n_unsolved())
+            n_unsolved = sum(status.name != "Solved" for status in solver.info.status)
+            return split_solution(x.numpy(), program, n_unsolved)
 
         def forward_backward() -> Gradient:
             x = solver.solve(*values).x
-            loss = (x[:, : program.n_decisions] * direction).sum()
-            return gradient(loss, leaves)
+            return gradient((x[:, : program.n_decisions] * direction).sum(), leaves)
 
         return Prepared(forward, forward_backward)
 
@@ -108,11 +105,3 @@ def _solver(lifted: LiftedProgram, positive: list[int], n_contexts: int) -> more
         for array in (matrix.row_offsets, matrix.columns)
     ]
     return moreau.torch.Solver(n_variables, n_rows, *pattern, cones, settings)
-
-
-def _values(lifted: LiftedProgram, n_contexts: int) -> tuple[torch.Tensor, ...]:
-    """P, A, q and b as `Solver.solve` takes them: P and A without a batch where both are shared."""
-    P, A = lifted.P.values, lifted.A.values
-    if len(P) == 1 and len(A) == 1:
-        return P[0], A[0], lifted.q, lifted.b
-    return P.expand(n_contexts, -1).contiguous(), A.expand(n_contexts, -1), lifted.q, lifted.b

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,14 +19,15 @@ import torch
 
 from forewise.problems import ScenarioProgram
 from forewise_lab.bench.instances import Instance
-from forewise_lab.bench.lifted import LiftedProgram, lift
 from forewise_lab.bench.peers import qpth_runner
 from forewise_lab.bench.peers.base import (
     Answer,
     Gradient,
+    LiftedProgram,
     Peer,
     PeerFailedError,
     Prepared,
+    lift,
     split_solution,
 )
 from forewise_lab.bench.peers.qpth_runner import Arrays
@@ -72,8 +73,7 @@ class QpthDense(Peer):
 
         def forward() -> Answer:
             found = solve(undirected)
-            answer = split_solution(found["x"], program)
-            return Answer(answer.decision, answer.recourse, seconds=float(found["seconds"]))
+            return replace(split_solution(found["x"], program), seconds=float(found["seconds"]))
 
         def forward_backward() -> Gradient:
             found = solve(directed)
@@ -111,14 +111,9 @@ def _positive_definite(matrices: torch.Tensor) -> bool:
 
 def _dense(lifted: LiftedProgram) -> dict[str, torch.Tensor]:
     rows, equal = lifted.A.dense(), lifted.n_equalities
-    return {
-        "Q": lifted.P.dense(),
-        "p": lifted.q,
-        "G": rows[:, equal:],
-        "h": lifted.b[:, equal:],
-        "A": rows[:, :equal],
-        "b": lifted.b[:, :equal],
-    }
+    below = {"G": rows[:, equal:], "h": lifted.b[:, equal:]}
+    return {"Q": lifted.P.dense(), "p": lifted.q, **below, "A": rows[:, :equal],
+            "b": lifted.b[:, :equal]}  # fmt: skip
 
 
 def folder() -> Path:
@@ -129,8 +124,7 @@ def folder() -> Path:
 
 def python() -> Path:
     """The environment's interpreter."""
-    scripts = folder() / ("Scripts" if sys.platform == "win32" else "bin")
-    return scripts / "python"
+    return folder() / ("Scripts" if sys.platform == "win32" else "bin") / "python"
 
 
 def make_environment() -> str | None:

@@ -19,15 +19,9 @@ NAMES = ("Q", "p", "G", "h", "A", "b")
 def solve(problem: Arrays) -> Arrays:
     """Solve min ½ x'Q x + p'x s.t. G x ≤ h, A x = b for a batch, and differentiate if asked.
 
-    Parameters
-    ----------
-    problem : Q, p, G, h, A, b, each with a leading n_contexts, or 1 where contexts share it;
-        `direction` ``(n_contexts, n_z)``, or empty: v of the loss Σ v·z that is differentiated.
-
-    Returns
-    -------
-    x ``(n_contexts, n_variables)``, seconds ``()``, and, if asked, the gradient of everything
-    but Q that contexts do not share.
+    Q, p, G, h, A and b have a leading n_contexts, or 1 where contexts share them; `direction`
+    (n_contexts, n_z), or empty, is v of the loss Σ v·z that is differentiated. The answer has x
+    (n_contexts, n_variables), seconds, and the gradient of all but Q that contexts do not share.
     """
     from qpth.qp import QPFunction
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import clarabel
 import highspy
@@ -61,11 +62,7 @@ def _solve(instance: Instance, leaves: dict[str, torch.Tensor]) -> Solution:
 
 @dataclass(frozen=True)
 class ClarabelLoop(Peer):
-    """Clarabel on each context's extensive form; forward only.
-
-    Building is making the sparse matrices. Solving is constructing the solver, which orders
-    and factors, and running it.
-    """
+    """Clarabel on each context's extensive form; forward only. Building makes the matrices."""
 
     name: str = "Clarabel loop"
     tolerance: float = 1e-8
@@ -73,7 +70,9 @@ class ClarabelLoop(Peer):
     def prepare(self, instance: Instance) -> Prepared:
         program = instance.program
         models = [_clarabel_model(extensive_form(program, i)) for i in range(instance.n_contexts)]
-        settings = self._settings()
+        settings = clarabel.DefaultSettings()
+        settings.verbose, settings.max_threads = False, 1
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
 
         def forward() -> Answer:
             solutions = [clarabel.DefaultSolver(*model, settings).solve() for model in models]
@@ -81,13 +80,6 @@ class ClarabelLoop(Peer):
             return split_solution(np.array([s.x for s in solutions]), program, unsolved)
 
         return Prepared(forward)
-
-    def _settings(self) -> clarabel.DefaultSettings:
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.max_threads = 1
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
-        return settings
 
 
 def _clarabel_model(
@@ -135,8 +127,7 @@ class HighsLoop(Peer):
         return Prepared(forward)
 
 
-@dataclass(frozen=True, eq=False)
-class Bounded:
+class Bounded(NamedTuple):
     """A x ≤ b with its single-entry rows turned into lower ≤ x ≤ upper."""
 
     A: sp.csr_matrix
@@ -165,20 +156,9 @@ def _highs_model(form: ExtensiveForm) -> tuple[object, ...]:
     A = sp.vstack([form.E, rows.A], format="csc")
     n_rows, n_columns = A.shape
     column_wise, minimise = 1, 1
-    return (
-        n_columns,
-        n_rows,
-        A.nnz,
-        column_wise,
-        minimise,
-        form.c,
-        form.q,
-        rows.lower,
-        rows.upper,
-        np.concatenate([form.e, np.full(len(rows.b), -highspy.kHighsInf)]),
-        np.concatenate([form.e, rows.b]),
-        A.indptr,
-        A.indices,
-        A.data,
-        np.zeros(n_columns, dtype=np.int32),
-    )
+    lower = np.concatenate([form.e, np.full(len(rows.b), -highspy.kHighsInf)])
+    upper = np.concatenate([form.e, rows.b])
+    sizes = (n_columns, n_rows, A.nnz, column_wise, minimise)
+    bounds = (rows.lower, rows.upper, lower, upper)
+    integrality = np.zeros(n_columns, dtype=np.int32)
+    return (*sizes, form.c, form.q, *bounds, A.indptr, A.indices, A.data, integrality)
