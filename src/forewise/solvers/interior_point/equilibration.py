@@ -29,16 +29,16 @@ _UNITS = {
 }
 
 
-def solve_equilibrated(
-    program: ScenarioProgram, solve: Callable[[ScenarioProgram], Solution]
+def solve_in_units(
+    program: ScenarioProgram,
+    contexts: torch.Tensor,
+    units: torch.Tensor,
+    solve: Callable[[ScenarioProgram], Solution],
 ) -> Solution:
-    """Solve a program, the contexts that need it in other units of their variables.
+    """Solve a program, some contexts in the units of their variables that `other_units` found.
 
     `solve` must treat every context alone.
     """
-    contexts, units = _units(program)
-    if not len(contexts):
-        return solve(program)
     changed = _in_units(program.take(contexts.to(program.weights.device)), units, solve)
     if len(contexts) == program.n_contexts:
         return changed
@@ -82,7 +82,7 @@ def _in_units(
     )
 
 
-def _units(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor]:
+def other_units(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor]:
     """The contexts that need other units, and those, ``(contexts, n_z + n_u)``."""
     entries = _pattern(program)
     top = entries.amax(-1, keepdim=True)

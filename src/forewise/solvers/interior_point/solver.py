@@ -19,7 +19,7 @@ from forewise.solvers.interior_point.differentiation import (
     attach_gradients,
     optimal_value,
 )
-from forewise.solvers.interior_point.equilibration import solve_equilibrated
+from forewise.solvers.interior_point.equilibration import other_units, solve_in_units
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.batch import follow_paths
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
@@ -69,7 +69,10 @@ class InteriorPointSolver(ProgramSolver):
 
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
-        return solve_equilibrated(program, self._solve)
+        contexts, units = other_units(program)
+        if not len(contexts):
+            return self._solve(program)
+        return solve_in_units(program, contexts, units, self._solve)
 
     def _solve(self, program: ScenarioProgram) -> Solution:
         screened = screen(program)
