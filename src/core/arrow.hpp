@@ -193,6 +193,7 @@ inline void solve(
         const auto asked = Lanes<L>::load(out.rows + a);
         (Lanes<L>::load(w.theta + a) * Lanes<L>::load(out_Ax + a) - asked).store(out.rows + a);
     });
+    if (w.linking) put_kept<W>(w, out);
 }
 
 inline double largest_variable(const Work& w, const Point& x) {

@@ -10,8 +10,9 @@ namespace {
 
 constexpr int WIDEST = 48;        // columns of a supernode
 constexpr double PADDING = 0.15;  // share of zeros that a supernode may store
-// How many times less work another choice must be for leaving today's.
-constexpr double KEEPING_GAIN = 2.0, MIXING_GAIN = 4.0;
+// How many times less work another choice must be: keeping rows with many variables, keeping all, and
+// any order. The first choice is the most accurate one near the end of the path, the last the least.
+constexpr double LONG_GAIN = 2.0, KEEPING_GAIN = 4.0, MIXING_GAIN = 20.0;
 constexpr int LONG_ROW = 12;  // linking entries
 
 // The columns of the factor: rows below, and first-stage variables reached; all by position.
@@ -38,7 +39,7 @@ bool is_eliminated(const Structure& s, const Nodes& nodes, int i) {
 Nodes make_nodes(const Program& p, const Structure& s, const std::vector<char>& keep) {
     Nodes nodes{int(s.linking.size()), p.s, {}, Indices(p.r, -1)};
     for (int i = 0; i < p.r; ++i) {
-        if (keep[i] && s.leads[i] == i) {
+        if (keep[i]) {
             nodes.kept_node[i] = nodes.size();
             nodes.kept.push_back(i);
         }
@@ -63,17 +64,14 @@ std::vector<Indices> graph(const Program& p, const Structure& s, const Nodes& no
     }
     for (int i = 0; i < p.r; ++i) {
         const int first = s.W.starts[i], end = s.W.starts[i + 1], row = nodes.kept_node[i];
+        const int T_first = i < p.t ? s.T.starts[i] : 0, T_end = i < p.t ? s.T.starts[i + 1] : 0;
         if (row >= 0) {
             for (int c = first; c < end; ++c) tie(row, s.W.columns[c]);
-            for (int c = s.T.starts[i < p.t ? i : p.t]; i < p.t && c < s.T.starts[i + 1]; ++c) {
-                tie(row, z + s.T.columns[c]);
-            }
+            for (int c = T_first; c < T_end; ++c) tie(row, z + s.T.columns[c]);
         } else if (is_eliminated(s, nodes, i)) {
             for (int a = first; a < end; ++a) {
                 for (int c = first; c < a; ++c) tie(s.W.columns[a], s.W.columns[c]);
-                for (int c = i < p.t ? s.T.starts[i] : 0; i < p.t && c < s.T.starts[i + 1]; ++c) {
-                    tie(s.W.columns[a], z + s.T.columns[c]);
-                }
+                for (int c = T_first; c < T_end; ++c) tie(s.W.columns[a], z + s.T.columns[c]);
             }
         }
     }
@@ -404,7 +402,10 @@ Elimination make_elimination(
         columns.position.begin() + nodes.links + nodes.equalities
     );
     e.position_of_kept.assign(p.r, -1);
-    for (const int i : nodes.kept) e.position_of_kept[i] = columns.position[nodes.kept_node[i]];
+    for (const int i : nodes.kept) {
+        e.position_of_kept[i] = columns.position[nodes.kept_node[i]];
+        e.kept.push_back({i, e.position_of_kept[i]});
+    }
     for (int j = 0; j < e.nodes; ++j) e.sign.push_back(nodes.is_row(columns.node[j]) ? -1 : 1);
     make_assembly(p, s, nodes, {e, columns, supernode_of}, e);
     if (e.squares) make_trees(p, s, nodes, columns, supernode_of, e);
@@ -437,7 +438,7 @@ Elimination plan_elimination(const Program& p, const Structure& s) {
     };
     // Small ones cost more to look at than they can save.
     if (best.work > 2000.0) {
-        if (any_long && !large) consider(lengthy, false, KEEPING_GAIN);
+        if (any_long && !large) consider(lengthy, false, LONG_GAIN);
         if (any) consider(all, false, KEEPING_GAIN);
         consider(all, true, MIXING_GAIN);
     }

@@ -65,9 +65,9 @@ inline void assemble(const Work& w, int tile, double* L) {
     const double *T = w.T.of(tile), *F = w.F.of(tile), *V = w.V.of(tile), *entries = w.W.of(tile);
     const double *D = w.D.of(tile), *off = w.off.of(tile);
     double* kappa = w.kappa + Size(tile) * w.r * W;
-    // The weight of every shared row that repeats another one is added to that one's.
+    // The weight of every shared row that repeats another one, and is not kept, is added to that one's.
     for (const int a : s.shared) {
-        if (s.leads[a] == a) continue;
+        if (s.leads[a] == a || e.position_of_kept[a] >= 0) continue;
         double* to = kappa + Size(s.leads[a]) * W;
         (N::load(to) + N::load(kappa + Size(a) * W)).store(to);
     }
@@ -273,12 +273,10 @@ inline void reduce_linking(const Work& w, int tile, const Point& right, const Po
         N::load(nus + Size(i) * W).store(given + Size(e.position_of_equality[i]) * W);
     }
     for (const int i : s.shared) {
-        const int lead = e.position_of_kept[s.leads[i]];
+        const int kept = e.position_of_kept[i];
         const N row = N::load(shared + Size(i) * W);
-        if (lead >= 0) {
-            double* to = given + Size(lead) * W;
-            const N asked = row * double(s.lead_sign[i]) / N::load(kappa + Size(s.leads[i]) * W);
-            (s.leads[i] == i ? asked : N::load(to) + asked).store(to);
+        if (kept >= 0) {
+            (row / N::load(kappa + Size(i) * W)).store(given + Size(kept) * W);
             continue;
         }
         for (int c = s.W.starts[i]; c < s.W.starts[i + 1]; ++c) {
@@ -292,9 +290,9 @@ inline void reduce_linking(const Work& w, int tile, const Point& right, const Po
     const N mask = N::load(w.mask + Size(tile) * W);
     for (int i = 0; i < w.t; ++i) {
         N row = N::load(shared + Size(i) * W);
-        const int lead = e.position_of_kept[s.leads[i]];
-        if (lead >= 0) {
-            row = s.leads[i] == i ? 0.0 - N::load(x + Size(lead) * W) : N(0.0);
+        const int kept = e.position_of_kept[i];
+        if (kept >= 0) {
+            row = 0.0 - N::load(x + Size(kept) * W);
         } else if (s.leads[i] == i && s.W.starts[i + 1] > s.W.starts[i]) {
             N y(0.0);
             for (int c = s.W.starts[i]; c < s.W.starts[i + 1]; ++c) {
@@ -326,12 +324,12 @@ inline void restore_linking(const Work& w, int tile, const double* z, const Poin
         }
         const N y = row_times<W>(T, tile, i, z);
         y.store(shared + Size(i) * W);
-        if (s.leads[i] != i) continue;
         if (e.position_of_kept[i] >= 0) {
             double* to = x + Size(e.position_of_kept[i]) * W;
             (N::load(to) - y).store(to);
             continue;
         }
+        if (s.leads[i] != i) continue;
         const N row = N::load(kappa + Size(i) * W) * y;
         for (int c = s.W.starts[i]; c < s.W.starts[i + 1]; ++c) {
             double* to = x + Size(e.position_of_linking[s.W.columns[c]]) * W;
@@ -356,6 +354,20 @@ inline void restore_linking(const Work& w, int tile, const double* z, const Poin
             y += N::load(entries + Size(c) * W) * N::load(u + Size(s.linking[s.W.columns[c]]) * W);
         }
         y.store(shared + Size(i) * W);
+    }
+}
+
+// The multipliers of the kept rows as they were solved for: Θ (A x − b) would make what rounding left
+// of u as large as Θ is.
+template <int W>
+inline void put_kept(const Work& w, const Point& out) {
+    const Elimination& e = w.elimination();
+    for (int tile = 0; tile < w.tiles; ++tile) {
+        const double* x = w.given + Size(tile) * e.nodes * W;
+        double* rows = out.rows + Size(tile) * w.r * W;
+        for (const Pair& kept : e.kept) {
+            Lanes<W>::load(x + Size(kept.b) * W).store(rows + Size(kept.a) * W);
+        }
     }
 }
 

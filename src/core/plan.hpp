@@ -69,6 +69,7 @@ struct Elimination {
     std::vector<Update> updates;
     Indices places;
     Indices position_of_linking, position_of_equality, position_of_kept;  // kept: (r,), −1 if not
+    std::vector<Pair> kept;  // (row, position)
     Indices sign;  // of each position
     int entries = 0, reached_entries = 0;
 
@@ -107,7 +108,6 @@ struct Structure {
     Indices bounds;      // rows that are not shared
     Indices shared;      // rows that are
     Indices leads;       // (r,) the first shared row that is the same but for its own variable and sign
-    Indices lead_sign;   // (r,) its sign against that one
     std::vector<Indices> memory;  // of the patterns
 
     bool is_linking() const { return !linking.empty() || V.rows > 0; }

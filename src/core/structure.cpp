@@ -81,12 +81,11 @@ Mask simple_variables(const Program& p, const Mask& W, const Mask& D, const Mask
 // scenarios have the same rows; |x| has its two rows there, and so have the bounds of a sum.
 void find_leads(const Program& p, const Mask& is_shared, Structure& found) {
     found.leads.resize(p.r);
-    found.lead_sign.assign(p.r, 1);
     for (int i = 0; i < p.r; ++i) found.leads[i] = i;
     const bool same = p.T.contexts == 1 && p.T.scenarios == 1 && p.W.contexts == 1 &&
                       p.W.scenarios == 1;
     if (found.linking.empty() || !same) return;
-    std::map<std::string, std::pair<int, int>> known;
+    std::map<std::string, int> known;
     std::vector<double> row(p.n + found.linking.size());
     for (int i = 0; i < p.r; ++i) {
         if (!is_shared[i]) continue;
@@ -104,9 +103,7 @@ void find_leads(const Program& p, const Mask& is_shared, Structure& found) {
         for (double& x : row) x = sign * x + 0.0;  // no −0, which is other bytes than 0
         std::string key(row.size() * sizeof(double), '\0');
         if (!row.empty()) std::memcpy(key.data(), row.data(), key.size());
-        const auto [place, is_new] = known.try_emplace(std::move(key), i, sign);
-        found.leads[i] = place->second.first;
-        found.lead_sign[i] = sign * place->second.second;
+        found.leads[i] = known.try_emplace(std::move(key), i).first->second;
     }
 }
 
