@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace forewise {
 namespace {
@@ -21,12 +22,43 @@ struct Row {
     bool equal, kept;  // whether it is an equality, whether it is there at all
 };
 
-// A part of a row: coefficients, the variables they multiply, and the gradient that they add to.
+// A part of a row: coefficients, the variables they multiply, and the gradient that they add to. With
+// `columns`, the coefficients are those of these variables alone.
 struct Part {
     const double* coefficients;
+    const int* columns;
     const double* x;
     double* gradient;
     int size;
+};
+
+// The rows of a context's block, which skip zeros where the scenarios share it.
+struct Rows {
+    const Block& block;
+    int b, columns;
+    std::vector<int> starts, names;
+    std::vector<double> values;
+
+    Rows(const Block& block, int b, int rows, int columns) : block(block), b(b), columns(columns) {
+        if (block.scenarios > 1) return;
+        const double* of = block.of(b);
+        starts.push_back(0);
+        for (int i = 0; i < rows; ++i) {
+            for (int c = 0; c < columns; ++c) {
+                const double value = of[std::ptrdiff_t(i) * columns + c];
+                if (value != 0.0) names.push_back(c), values.push_back(value);
+            }
+            starts.push_back(int(names.size()));
+        }
+    }
+    Part part(int j, int i, const double* x, double* gradient) const {
+        if (starts.empty()) {
+            const double* row = block.of(b, j) + std::ptrdiff_t(i) * columns;
+            return {row, nullptr, x, gradient, columns};
+        }
+        const int first = starts[i], size = starts[i + 1] - first;
+        return {values.data() + first, names.data() + first, x, gradient, size};
+    }
 };
 
 double largest(const double* values, int size) {
@@ -39,6 +71,17 @@ void weigh_part(const Part& part, double multiplier, double& product, double& no
     const double *a = part.coefficients, *x = part.x;
     double* gradient = part.gradient;
     double total = 0.0, top = 0.0;
+    if (part.columns) {
+        for (int c = 0; c < part.size; ++c) {
+            const int name = part.columns[c];
+            total += a[c] * x[name];
+            top = std::max(top, std::fabs(a[c]));
+            gradient[name] += a[c] * multiplier;
+        }
+        product += total;
+        norm = std::max(norm, top);
+        return;
+    }
     if (multiplier != 0.0) {
         for (int c = 0; c < part.size; ++c) gradient[c] += a[c] * multiplier;
     }
@@ -69,12 +112,15 @@ void weigh_row(const Part& in_z, const Part& in_u, const Row& row, Sums& sums) {
 
 // ½ x'H x + g'x of one block: the gradient weight (H x + g), and what it adds to the evidence.
 void weigh_cost(
-    const double* H, const double* g, double weight, const double* x, int size, double* gradient,
-    const Evidence& found, int b
+    const Rows& H, int j, const double* g, double weight, const double* x, int size,
+    double* gradient, const Evidence& found, int b
 ) {
     for (int a = 0; a < size; ++a) {
+        const Part row = H.part(j, a, x, gradient);
         double Hx = 0.0;
-        for (int c = 0; c < size; ++c) Hx += H[std::ptrdiff_t(a) * size + c] * x[c];
+        for (int c = 0; c < row.size; ++c) {
+            Hx += row.coefficients[c] * x[row.columns ? row.columns[c] : c];
+        }
         gradient[a] = weight * (Hx + g[a]);
         found.curved[b] += weight * x[a] * Hx;
         found.linear[b] += weight * g[a] * x[a];
@@ -99,22 +145,22 @@ void weigh_scenarios(
 ) {
     const double* z = x.z + std::ptrdiff_t(b) * p.n;
     double steep = 0.0, wrong = 0.0;
+    const Rows D(p.D, b, p.k, p.k), T(p.T, b, p.t, p.n), W(p.W, b, p.r, p.k), F(p.F, b, p.s, p.n),
+        V(p.V, b, p.s, p.k);
+    const Part none{nullptr, nullptr, nullptr, nullptr, 0};
     for (int j = 0; j < p.M; ++j) {
         const std::ptrdiff_t place = std::ptrdiff_t(b) * p.M + j;
         const double *u = x.u + place * p.k, weight = p.weights.data[place];
-        weigh_cost(p.D.of(b, j), p.d.of(b, j), weight, u, p.k, of_u, found, b);
-        const double *T = p.T.of(b, j), *W = p.W.of(b, j), *r = p.rr.of(b, j);
+        weigh_cost(D, j, p.d.of(b, j), weight, u, p.k, of_u, found, b);
+        const double *r = p.rr.of(b, j), *s = p.ss.of(b, j);
         sums.wrong = 0.0;
         for (int i = 0; i < p.r; ++i) {
             const Row row{r[i], x.scenario[place * p.r + i], false, weight > 0.0};
-            const Part in_z{T + std::ptrdiff_t(i) * p.n, z, of_z, i < p.t ? p.n : 0};
-            weigh_row(in_z, {W + std::ptrdiff_t(i) * p.k, u, of_u, p.k}, row, sums);
+            weigh_row(i < p.t ? T.part(j, i, z, of_z) : none, W.part(j, i, u, of_u), row, sums);
         }
-        const double *F = p.F.of(b, j), *V = p.V.of(b, j), *s = p.ss.of(b, j);
         for (int i = 0; i < p.s; ++i) {
             const Row row{s[i], x.nus[place * p.s + i], true, weight > 0.0};
-            const Part in_z{F + std::ptrdiff_t(i) * p.n, z, of_z, p.n};
-            weigh_row(in_z, {V + std::ptrdiff_t(i) * p.k, u, of_u, p.k}, row, sums);
+            weigh_row(F.part(j, i, z, of_z), V.part(j, i, u, of_u), row, sums);
         }
         steep += largest(of_u, p.k);
         wrong += sums.wrong;
@@ -135,14 +181,15 @@ void weigh(const Program& p, const ConstPoints& x, const Evidence& found, double
         found.size[b] = std::max(
             largest(z, p.n), largest(x.u + std::ptrdiff_t(b) * p.M * p.k, p.M * p.k)
         );
-        weigh_cost(p.P.of(b), p.q.of(b), 1.0, z, p.n, of_z, found, b);
+        weigh_cost(Rows(p.P, b, p.n, p.n), 0, p.q.of(b), 1.0, z, p.n, of_z, found, b);
         Sums sums;
-        const Part none{nullptr, nullptr, nullptr, 0};
+        const Part none{nullptr, nullptr, nullptr, nullptr, 0};
         auto weigh_rows = [&](const Block& A, const Block& bounds, const double* of, int count,
                               bool equal) {
+            const Rows of_A(A, b, count, p.n);
             for (int i = 0; i < count; ++i) {
                 const Row row{bounds.of(b)[i], of[std::ptrdiff_t(b) * count + i], equal, true};
-                weigh_row({A.of(b) + std::ptrdiff_t(i) * p.n, z, of_z, p.n}, none, row, sums);
+                weigh_row(of_A.part(0, i, z, of_z), none, row, sums);
             }
         };
         weigh_rows(p.G, p.h, x.first, p.g, false);

@@ -25,8 +25,10 @@ class Structure(NamedTuple):
 def structure(p: ProgramArrays) -> Structure:
     """The structure of a batch of programs."""
     found = _core.describe(p)
-    parts = (np.array(found.pop(name), int) for name in ("own", "linking", "starts", "leads"))
-    return Structure(*parts, found)
+    own, linking, starts, leads = (
+        np.array(found.pop(name), int) for name in ("own", "linking", "starts", "leads")
+    )
+    return Structure(own, linking, starts, leads, found)
 
 
 def units(p: ProgramArrays) -> Array:
