@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all lint format bench kernels clean
+.PHONY: demo test test-all lint format bench core clean
 
 demo: $(READY)
 	$(BIN)/forewise demo
@@ -29,9 +29,14 @@ bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e "lab[bench]"
 	$(BIN)/forewise-lab bench solver
 
-# Compiled kernels do not notice changes in the files they call.
-kernels:
-	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
+# The compiled core, anew after a change in src/core, beside the package's sources.
+core: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nanobind cmake ninja
+	$(BIN)/cmake -S . -B build/core -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
+		-DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
+		-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) $(CORE_OPTIONS)
+	$(BIN)/cmake --build build/core
+	$(BIN)/cmake --install build/core --prefix src
 
 $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

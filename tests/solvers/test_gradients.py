@@ -14,8 +14,7 @@ from forewise.problems.programs import BLOCKS
 from forewise.solvers.extensive import extensive_form
 from forewise.solvers.interior_point.kernels.arrays import as_arrays
 from forewise.solvers.interior_point.kernels.batch import PathEnds, follow_paths
-from forewise.solvers.interior_point.kernels.loading import load
-from forewise.solvers.interior_point.kernels.workspace import make_work
+from forewise.solvers.interior_point.kernels.structure import units
 from tests.solvers.programs import Planted, Shape, planted_program
 
 STEP = 1e-6
@@ -87,7 +86,7 @@ def _steady_units(program: fw.ScenarioProgram) -> bool:
         for names in ("qd", "hers"):
             changed = program.map(lambda n, b, f=factor, w=names: b * f if n in w else b)
             arrays = as_arrays(changed)
-            found.add(load(arrays, make_work(arrays), 0)[1])
+            found.add(tuple(units(arrays)[0]))
     return len(found) == 1
 
 

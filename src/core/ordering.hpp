@@ -1,0 +1,12 @@
+// A fill-reducing order: minimum degree on the quotient graph, with approximate degrees.
+#pragma once
+
+#include <vector>
+
+namespace forewise {
+
+// The nodes of an undirected graph in the order of their elimination. A node of a lower class comes
+// before all of a higher one; those of a negative class are never eliminated, but count as neighbours.
+std::vector<int> order_nodes(std::vector<std::vector<int>> neighbours, const std::vector<int>& classes);
+
+}  // namespace forewise
