@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     from forewise.problems import ScenarioProgram as ScenarioProgram
     from forewise.problems import WorstCase as WorstCase
     from forewise.problems.cvxpy import CvxpyProblem as CvxpyProblem
-    from forewise.problems.cvxpy import chance as chance
+    from forewise.problems.cvxpy.chance import chance as chance
     from forewise.scenarios import Scenarios as Scenarios
     from forewise.solvers import AutoSolver as AutoSolver
     from forewise.solvers import InteriorPointSolver as InteriorPointSolver
