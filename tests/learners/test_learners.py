@@ -230,7 +230,8 @@ class FrameCounter(fw.Solver):
         return None
 
     def solve(self, problem, scenarios):
-        own = [frame for frame in inspect.stack() if "/forewise/" in frame.filename]
+        package = str(Path(fw.__file__).parent)
+        own = [frame for frame in inspect.stack() if frame.filename.startswith(package)]
         self.depths.append(len(own))
         return fw.AutoSolver().solve(problem, scenarios)
 
