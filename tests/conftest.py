@@ -1,0 +1,7 @@
+"""One thread for each test process: two on each of two busy cores wait for each other, up to 20 times slower."""
+
+import os
+
+# Before torch and scikit-learn are imported, and for the processes that tests start.
+for _library in ("OMP", "MKL", "OPENBLAS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
