@@ -1,4 +1,4 @@
-"""One thread for each test process: two on each of two busy cores wait for each other, up to 20 times slower."""
+"""One thread per test process: two on each of two busy cores are up to 20 times slower."""
 
 import os
 
