@@ -132,6 +132,22 @@ def test_a_stock_balance_with_noise_in_the_place_of_zero(noise):
         assert float(solution.objective) == pytest.approx(-29.9)
 
 
+@pytest.mark.parametrize("large", [1e2, 1e5, 1e8, 1e11])
+def test_a_small_variable_beside_a_large_one_that_nothing_links_to_it(large):
+    """max x + y / large with x in [0, 1e-6], y in [0, large]: both count."""
+    program = fw.ScenarioProgram(
+        weights=torch.ones(1, 1).double(),
+        q=torch.tensor([[-1e6, -1 / large]]).double(),
+        G=torch.cat([torch.eye(2), -torch.eye(2)]).double()[None],
+        h=torch.tensor([[1e-6, large, 0.0, 0.0]]).double(),
+    )
+    for solver in SOLVERS:
+        solution = fw.solve_program(program, solver)
+        expected = torch.tensor([[1e-6, large]]).double()
+        torch.testing.assert_close(solution.decision, expected, rtol=1e-7, atol=0)
+        assert float(solution.objective) == pytest.approx(-2.0, rel=1e-7)
+
+
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
 def test_a_negative_budget_is_infeasible_to_every_solver(solver):
     problem = fw.QuadraticNewsvendor(

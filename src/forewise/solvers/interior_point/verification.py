@@ -24,11 +24,9 @@ from forewise.solvers.extensive import (
     unload_point,
 )
 from forewise.solvers.interior_point.differentiation import Path
-from forewise.solvers.interior_point.kernels.arrays import ProgramArrays, as_arrays
+from forewise.solvers.interior_point.kernels.arrays import STALLED, Points, ProgramArrays, as_arrays
 from forewise.solvers.interior_point.kernels.batch import PathEnds, no_points
-from forewise.solvers.interior_point.kernels.evidence import weigh
-from forewise.solvers.interior_point.kernels.path import STALLED
-from forewise.solvers.interior_point.kernels.points import Points
+from forewise.solvers.interior_point.kernels.inspection import weigh
 from forewise.solvers.solution import Status
 
 Array = np.ndarray

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from forewise import _core
-from forewise.solvers.interior_point.kernels.arrays import ProgramArrays
-from forewise.solvers.interior_point.kernels.points import Points
+from forewise.solvers.interior_point.kernels.arrays import Points, ProgramArrays
 
 Array = np.ndarray
 
