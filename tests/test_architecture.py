@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import forewise
+import forewise_lab
 
 ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
@@ -73,6 +75,28 @@ def test_nothing_below_the_border_knows_of_learning_or_solving():
     """Problems describe; but for those in CVXPY, they may not even mention a solver."""
     for path in (ROOT / "problems").glob("*.py"):
         assert "solvers" not in imported_layers(path)
+
+
+@pytest.mark.parametrize("package", [forewise, forewise_lab], ids=["library", "laboratory"])
+def test_no_module_imports_itself_through_others(package):
+    """Imports within functions and for type checkers count as well."""
+    root = Path(package.__file__).parent
+    # The package's own `__init__` only names where things are.
+    paths = [path for path in root.rglob("*.py") if path != root / "__init__.py"]
+    names = {".".join(path.relative_to(root.parent).with_suffix("").parts): path for path in paths}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    imported = {}
+    for name, path in names.items():
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        found = {
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        }
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= (inner & set(names)) or {node.module}
+        imported[name] = found & set(names)
+    TopologicalSorter(imported).prepare()  # raises where there is a cycle, and names it
 
 
 def test_the_library_does_not_know_the_laboratory():

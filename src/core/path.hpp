@@ -13,7 +13,7 @@
 
 namespace forewise::FOREWISE_ISA {
 
-// How a path ended; `kernels/arrays.py` has the same numbers.
+// How a path ended; `interior_point/core.py` has the same numbers.
 enum Ended : int {
     CONVERGED = 1,
     STALLED = 2,

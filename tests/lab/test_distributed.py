@@ -91,7 +91,8 @@ def test_processes_give_all_results_and_take_no_task_early():
     assert sorted(found) == [number**2 for number in range(8)]
 
 
-def test_processes_have_one_thread_each():
+def test_processes_have_one_thread_each(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert list(ProcessMap(1).imap_unordered(threads, [0])) == [("1", 1)]
 
 

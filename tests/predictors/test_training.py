@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -138,7 +137,6 @@ def test_a_script_that_ctrl_c_ends_goes_on_to_the_same_bits_in_another_process(t
     def start():
         return subprocess.Popen(
             [sys.executable, "-c", SCRIPT, checkpoint, policy],
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
             stderr=subprocess.PIPE,
             text=True,
         )

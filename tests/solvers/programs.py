@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from forewise import ScenarioProgram, Solution
-from forewise.solvers.interior_point.kernels.arrays import Points, as_arrays
+from forewise.solvers.interior_point.core import Points, as_arrays
 from forewise.solvers.interior_point.verification import Residuals, residuals_of_points
 
 

@@ -12,9 +12,7 @@ from scipy.optimize import linprog
 import forewise as fw
 from forewise.problems.programs import BLOCKS
 from forewise.solvers.extensive import extensive_form
-from forewise.solvers.interior_point.kernels.arrays import as_arrays
-from forewise.solvers.interior_point.kernels.batch import PathEnds, follow_paths
-from forewise.solvers.interior_point.kernels.inspection import units
+from forewise.solvers.interior_point.core import PathEnds, as_arrays, follow_paths, units
 from tests.solvers.programs import Planted, Shape, planted_program
 
 STEP = 1e-6

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.solvers.interior_point.kernels.arrays import as_arrays
-from forewise.solvers.interior_point.kernels.inspection import structure
+from forewise.solvers.interior_point.core import as_arrays, structure
 from tests.solvers.programs import Shape, planted_program, random_shape, residuals
 
 BATCH = 10

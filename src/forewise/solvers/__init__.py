@@ -1,7 +1,7 @@
 """HOW a program is solved, verified and differentiated.
 
 `auto` has the verbs and picks the solver, `base` is the contract, `solution` what is returned.
-`interior_point` solves linear and quadratic programs, on the compiled loops of `kernels`; `conic`
+`interior_point` solves linear and quadratic programs, on the compiled loops of its `core`; `conic`
 solves programs with cones and `integer` those with integers. `closed_form` has the exact special
 cases, `risk` problems with a risk, `ridge` and `projection` programs with a quadratic term.
 `reference` is the trusted slow solver, on the `libraries` HiGHS and Clarabel and the `extensive`

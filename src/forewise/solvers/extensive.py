@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from forewise.problems.programs import RECOURSE, ScenarioProgram
-from forewise.solvers.interior_point.kernels.arrays import NOISE, Points
+from forewise.solvers.interior_point.core import NOISE, Points
 
 Array = np.ndarray
 

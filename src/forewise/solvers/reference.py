@@ -22,10 +22,9 @@ from forewise.solvers.extensive import (
 )
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.certificates import search_certificate
+from forewise.solvers.interior_point.core import as_arrays, no_points
 from forewise.solvers.interior_point.differentiation import TensorPoints
 from forewise.solvers.interior_point.equilibration import other_units, solve_in_units
-from forewise.solvers.interior_point.kernels.arrays import as_arrays
-from forewise.solvers.interior_point.kernels.batch import no_points
 from forewise.solvers.interior_point.solver import assemble
 from forewise.solvers.interior_point.verification import (
     ACCEPTED,

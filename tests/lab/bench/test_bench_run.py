@@ -125,11 +125,15 @@ def test_file_is_replaced_whole_or_not_at_all(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can take cores away")
 def test_one_core_is_given_back():
     threads, cores = torch.get_num_threads(), os.sched_getaffinity(0)
-    with one_core():
-        assert torch.get_num_threads() == 1
-        assert len(os.sched_getaffinity(0)) == 1
-    assert torch.get_num_threads() == threads
-    assert os.sched_getaffinity(0) == cores
+    try:
+        torch.set_num_threads(2)
+        with one_core():
+            assert torch.get_num_threads() == 1
+            assert len(os.sched_getaffinity(0)) == 1
+        assert torch.get_num_threads() == 2
+        assert os.sched_getaffinity(0) == cores
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_memory_of_a_larger_instance_is_seen():

@@ -28,9 +28,8 @@ from forewise.solvers.extensive import (
     load_point,
     unload_point,
 )
+from forewise.solvers.interior_point.core import DUAL_RAY, PRIMAL_RAY, as_arrays, no_points
 from forewise.solvers.interior_point.differentiation import Path, TensorPoints
-from forewise.solvers.interior_point.kernels.arrays import DUAL_RAY, PRIMAL_RAY, as_arrays
-from forewise.solvers.interior_point.kernels.batch import no_points
 from forewise.solvers.solution import Certificate, Status
 
 Array = np.ndarray

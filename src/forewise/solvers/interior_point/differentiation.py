@@ -26,8 +26,13 @@ import numpy as np
 import torch
 
 from forewise.problems.programs import BLOCKS, ScenarioProgram, apply
-from forewise.solvers.interior_point.kernels.arrays import Points, as_arrays
-from forewise.solvers.interior_point.kernels.batch import PathEnds, follow_paths, solve_adjoints
+from forewise.solvers.interior_point.core import (
+    PathEnds,
+    Points,
+    as_arrays,
+    follow_paths,
+    solve_adjoints,
+)
 from forewise.solvers.solution import Duals, only
 
 # The relative size of an adjoint's last correction above which it has not converged: it is below

@@ -13,6 +13,7 @@ from forewise.problems.programs import RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.certificates import diagnose
+from forewise.solvers.interior_point.core import as_arrays, follow_paths
 from forewise.solvers.interior_point.differentiation import (
     Path,
     TensorPoints,
@@ -20,8 +21,6 @@ from forewise.solvers.interior_point.differentiation import (
     optimal_value,
 )
 from forewise.solvers.interior_point.equilibration import other_units, solve_in_units
-from forewise.solvers.interior_point.kernels.arrays import as_arrays
-from forewise.solvers.interior_point.kernels.batch import follow_paths
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status, only
 from forewise.validation.arguments import WORKING_DTYPE

@@ -23,10 +23,16 @@ from forewise.solvers.extensive import (
     load_point,
     unload_point,
 )
+from forewise.solvers.interior_point.core import (
+    STALLED,
+    PathEnds,
+    Points,
+    ProgramArrays,
+    as_arrays,
+    evidence,
+    no_points,
+)
 from forewise.solvers.interior_point.differentiation import Path
-from forewise.solvers.interior_point.kernels.arrays import STALLED, Points, ProgramArrays, as_arrays
-from forewise.solvers.interior_point.kernels.batch import PathEnds, no_points
-from forewise.solvers.interior_point.kernels.inspection import weigh
 from forewise.solvers.solution import Status
 
 Array = np.ndarray
@@ -82,7 +88,7 @@ class Residuals:
 
 def residuals_of_points(p: ProgramArrays, points: Points, device: torch.device) -> Residuals:
     """Recompute the optimality conditions of points of all contexts."""
-    found = weigh(p, points)
+    found = evidence(p, points)
     # Numbers near the largest that float64 holds end as infinity or NaN, which nothing accepts.
     with np.errstate(over="ignore", invalid="ignore"):
         reach, steepness = _natural_sizes(p, found.length)

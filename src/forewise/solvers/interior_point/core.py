@@ -1,0 +1,191 @@
+"""The compiled inner loops of the interior-point solver, as the rest of it calls them.
+
+The loops themselves are C++ (``src/core``, built as ``forewise._core``): a context's whole path
+runs there on scratch memory of its own, with the interpreter's lock released, and no way to touch
+a neighbour. Here is what goes in and what comes out: a program's blocks, points of a batch,
+solutions and adjoints of all contexts, the optimality conditions, the structure of a batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from forewise import _core
+from forewise.problems.programs import BLOCKS, ScenarioProgram
+
+Array = np.ndarray
+
+# How a path ended; `src/core/path.hpp` has the same numbers.
+CONVERGED = 1
+STALLED = 2
+PRIMAL_RAY = 3  # the variables diverge along a ray of falling cost: unbounded
+DUAL_RAY = 4  # the multipliers diverge along a proof that nothing is feasible
+LOST = 5  # the centre that was looked for is far away, or nowhere
+
+#: Share of the largest distance below which a right-hand side may be rounding noise.
+NOISE = 1e-9
+
+
+class ProgramArrays(NamedTuple):
+    """The blocks of a `ScenarioProgram` as arrays; its module has the legend."""
+
+    weights: Array
+    q: Array
+    P: Array
+    G: Array
+    h: Array
+    E: Array
+    e: Array
+    d: Array
+    D: Array
+    T: Array
+    W: Array
+    r: Array
+    F: Array
+    V: Array
+    s: Array
+
+
+def as_arrays(program: ScenarioProgram) -> ProgramArrays:
+    """The program's blocks as contiguous arrays on the host."""
+    blocks = {
+        name: np.ascontiguousarray(getattr(program, name).detach().cpu().numpy())
+        for name in ("weights", *BLOCKS)
+        if name != "c"
+    }
+    return ProgramArrays(**blocks)
+
+
+class Points(NamedTuple):
+    """Points of all contexts, in the user's units; scenarios of weight zero hold zeros."""
+
+    z: Array  # (B, n_z)
+    u: Array  # (B, M, n_u)
+    first: Array  # inequality rows of the first stage (B, n_g)
+    scenario: Array  # inequality rows of the scenarios (B, M, n_r)
+    nu: Array  # (B, n_e)
+    nus: Array  # (B, M, n_s)
+
+
+class Slacks(NamedTuple):
+    """The slack of every inequality row of all contexts."""
+
+    first: Array  # (B, n_g)
+    scenario: Array  # (B, M, n_r)
+
+
+class PathEnds(NamedTuple):
+    """Where the paths of all contexts ended."""
+
+    points: Points
+    slack: Slacks
+    holds: Array  # (B,) with which points of the central path are held, or 0
+
+
+def no_points(p: ProgramArrays, n_contexts: int) -> Points:
+    """Room for the points of that many contexts."""
+    M = p.weights.shape[1]
+    return Points(
+        z=np.zeros((n_contexts, p.q.shape[-1])),
+        u=np.zeros((n_contexts, M, p.d.shape[-1])),
+        first=np.zeros((n_contexts, p.h.shape[-1])),
+        scenario=np.zeros((n_contexts, M, p.r.shape[-1])),
+        nu=np.zeros((n_contexts, p.e.shape[-1])),
+        nus=np.zeros((n_contexts, M, p.s.shape[-1])),
+    )
+
+
+def no_ends(p: ProgramArrays, n_contexts: int) -> PathEnds:
+    """Room for the ends of that many contexts' paths."""
+    M = p.weights.shape[1]
+    slack = Slacks(np.zeros((n_contexts, p.h.shape[-1])), np.zeros((n_contexts, M, p.r.shape[-1])))
+    return PathEnds(no_points(p, n_contexts), slack, np.zeros(n_contexts))
+
+
+def follow_paths(
+    p: ProgramArrays, tolerance: float, max_iterations: int, targets: Array
+) -> tuple[PathEnds, PathEnds, Array, Array]:
+    """Solve every context.
+
+    Returns the solutions; the points of the central path at the `targets` ``(B,)``, in each
+    context's own scaled units, which are the solutions where a target is 0; how each path
+    ended (`CONVERGED` and so on); and its iterations.
+    """
+    n_contexts = p.weights.shape[0]
+    solutions = no_ends(p, n_contexts)
+    centres = no_ends(p, n_contexts) if targets.any() else solutions
+    ended, iterations = np.zeros(n_contexts, np.int64), np.zeros(n_contexts, np.int64)
+    n_threads, targets = torch.get_num_threads(), np.ascontiguousarray(targets, float)
+    _core.follow(
+        p, n_threads, tolerance, max_iterations, targets, solutions, centres, ended, iterations
+    )
+    return solutions, centres, ended, iterations
+
+
+def solve_adjoints(
+    p: ProgramArrays, ends: PathEnds, right: Points, wanted: Array
+) -> tuple[Points, Array]:
+    """Solve the Newton system at the paths' ends for one right-hand side per context.
+
+    `wanted` is a mask ``(B,)``; the other contexts hold zeros. Returns the solutions, and the size
+    of the last correction of each, relative to it: where it is not small, the system says nothing.
+    """
+    n_contexts = p.weights.shape[0]
+    out, corrections = no_points(p, n_contexts), np.zeros(n_contexts)
+    right = Points(*(np.ascontiguousarray(part, float) for part in right))
+    wanted = np.ascontiguousarray(wanted, bool)
+    _core.adjoint(p, torch.get_num_threads(), ends, right, wanted, out, corrections)
+    return out, corrections
+
+
+class Evidence(NamedTuple):
+    """Sizes of what the optimality conditions are made of, each ``(n_contexts,)``.
+
+    From the raw data: nothing in `src/core/evidence.cpp` uses the scaled program, the workspace or
+    anything else that solving uses.
+    """
+
+    violation: Array  # largest violation of a row, in units of its largest coefficient
+    slope: Array  # violation of stationarity in z, and in u_j summed over the scenarios
+    shadow: Array  # b'λ + e'ν over all stages
+    curved: Array  # z'P z + Σ_j w_j u_j'D_j u_j
+    linear: Array  # q'z + Σ_j w_j d_j'u_j
+    length: Array  # a typical distance from the origin to a row's boundary
+    size: Array  # of the variables
+    cost_size: Array  # of the costs' gradients
+
+
+def evidence(p: ProgramArrays, x: Points) -> Evidence:
+    """The evidence for or against the points of all contexts; NaN where a point is not finite."""
+    found = Evidence(*(np.zeros(len(x.z)) for _ in Evidence._fields))
+    _core.weigh(p, Points(*(np.ascontiguousarray(part) for part in x)), found)
+    return found
+
+
+class Structure(NamedTuple):
+    """What is where in a scenario's rows (`src/core/plan.hpp`)."""
+
+    own: Array  # (r,) the simple variable of each row, −1 if it has none
+    linking: Array  # (links,) the linking variables
+    starts: Array  # (r + 1,) where each row's linking entries begin and end
+    leads: Array  # (r,) the first shared row that is the same but for its own variable and its sign
+    elimination: dict[str, Any]  # of the linking ones: sizes of the factor, its work, memory
+
+
+def structure(p: ProgramArrays) -> Structure:
+    """The structure of a batch of programs."""
+    found = _core.describe(p)
+    own, linking, starts, leads = (
+        np.array(found.pop(name), int) for name in ("own", "linking", "starts", "leads")
+    )
+    return Structure(own, linking, starts, leads, found)
+
+
+def units(p: ProgramArrays) -> Array:
+    """What one unit of length and of cost is in each context's scaled program, ``(B, 2)``."""
+    found = np.zeros((len(p.weights), 2))
+    _core.units(p, found)
+    return found
