@@ -29,14 +29,14 @@ bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e "lab[bench]"
 	$(BIN)/forewise-lab bench solver
 
-# The compiled core, anew after a change in src/core, beside the package's sources.
+# The compiled core, anew after a change in src/core, in the place of the installed one.
 core: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check nanobind cmake ninja
 	$(BIN)/cmake -S . -B build/core -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
 		-DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
 		-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) $(CORE_OPTIONS)
 	$(BIN)/cmake --build build/core
-	$(BIN)/cmake --install build/core --prefix src
+	$(BIN)/cmake --install build/core --prefix $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
 
 $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
