@@ -30,7 +30,7 @@ _HOMES = {
         "BayesianPredictor BoostingPredictor EmpiricalPredictor EnsemblePredictor ForestPredictor "
         "GaussianPredictor GaussianProcessPredictor GroupedPredictor MixturePredictor "
         "NeighborPredictor PointPredictor Predictor QuantileBoostingPredictor ResidualPredictor "
-        "Training"
+        "StackedPredictor Training"
     ),
     "forewise.learners": "CombinedLearner DecoupledLearner DirectLearner Learner",
     "forewise.policy": "Policy load_policy",
@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from forewise.predictors import Predictor as Predictor
     from forewise.predictors import QuantileBoostingPredictor as QuantileBoostingPredictor
     from forewise.predictors import ResidualPredictor as ResidualPredictor
+    from forewise.predictors import StackedPredictor as StackedPredictor
     from forewise.predictors import Training as Training
     from forewise.problems import CVaR as CVaR
     from forewise.problems import Expectation as Expectation
