@@ -32,7 +32,7 @@ _HOMES = {
         "NeighborPredictor PointPredictor Predictor QuantileBoostingPredictor ResidualPredictor "
         "StackedPredictor Training"
     ),
-    "forewise.learners": "CombinedLearner DecoupledLearner DirectLearner Learner",
+    "forewise.learners": "AutoLearner CombinedLearner DecoupledLearner DirectLearner Learner",
     "forewise.policy": "Policy load_policy",
     "forewise.evaluation": "evaluate_rolling fair_regret regret",
 }
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from forewise.exceptions import InvalidInputError as InvalidInputError
     from forewise.exceptions import MissingDataError as MissingDataError
     from forewise.exceptions import SolveError as SolveError
+    from forewise.learners import AutoLearner as AutoLearner
     from forewise.learners import CombinedLearner as CombinedLearner
     from forewise.learners import DecoupledLearner as DecoupledLearner
     from forewise.learners import DirectLearner as DirectLearner

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import forewise as fw
-from forewise.predictors.stacked import _shares
+from forewise.predictors.stacked import scenario_shares
 from tests.predictors.tables import table
 
 PARTS = [fw.EmpiricalPredictor(), fw.NeighborPredictor(5)]
@@ -38,12 +38,12 @@ def test_one_part_alone_is_that_part():
 
 def test_scenarios_are_shared_out_by_weight():
     weights = np.array([0.5, 0.3, 0.0, 0.2])
-    assert _shares(weights, 64).tolist() == [32, 19, 0, 13]
-    assert _shares(weights, 3).tolist() == [1, 1, 0, 1]
-    assert _shares(weights, 2).tolist() == [1, 1, 0, 0]
-    assert _shares(weights, 1).tolist() == [1, 0, 0, 0]
+    assert scenario_shares(weights, 64).tolist() == [32, 19, 0, 13]
+    assert scenario_shares(weights, 3).tolist() == [1, 1, 0, 1]
+    assert scenario_shares(weights, 2).tolist() == [1, 1, 0, 0]
+    assert scenario_shares(weights, 1).tolist() == [1, 0, 0, 0]
     for count in range(1, 40):
-        assert _shares(weights, count).sum() == count
+        assert scenario_shares(weights, count).sum() == count
 
 
 def test_parts_see_the_names_of_columns():

@@ -1,7 +1,8 @@
 """Predictors, from contexts to scenarios. They know no problem and no solver.
 
 `base` is the contract and `sampling` what all share. `empirical`, `trees`, `gaussian_process` and
-`residual` are the baselines, `stacked` is their union; `networks` are put together from weights, heads and one training loop.
+`residual` are the baselines, `stacked` is a union of any; `networks` are put together from weights,
+heads and one training loop.
 """
 
 from forewise.predictors.base import Predictor

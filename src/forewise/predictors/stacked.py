@@ -81,7 +81,7 @@ class StackedPredictor(Predictor):
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         seeds = random.integers(2**31, size=len(self.parts_))
         values, weights = [], []
-        shares = _shares(self.part_weights_, n_scenarios)
+        shares = scenario_shares(self.part_weights_, n_scenarios)
         for part, weight, share, seed in zip(
             self.parts_, self.part_weights_, shares, seeds, strict=True
         ):
@@ -99,7 +99,7 @@ class StackedPredictor(Predictor):
         return np.any([part.extrapolates(X) for part in used], axis=0)
 
 
-def _shares(weights: np.ndarray, n_scenarios: int) -> np.ndarray:
+def scenario_shares(weights: np.ndarray, n_scenarios: int) -> np.ndarray:
     """How many of the scenarios each part draws: proportional, at least one each where they fit."""
     shares = np.zeros(len(weights), dtype=int)
     used = np.flatnonzero(weights)
