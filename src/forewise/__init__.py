@@ -30,9 +30,9 @@ _HOMES = {
         "BayesianPredictor BoostingPredictor EmpiricalPredictor EnsemblePredictor ForestPredictor "
         "GaussianPredictor GaussianProcessPredictor GroupedPredictor MixturePredictor "
         "NeighborPredictor PointPredictor Predictor QuantileBoostingPredictor ResidualPredictor "
-        "Training"
+        "StackedPredictor Training"
     ),
-    "forewise.learners": "CombinedLearner DecoupledLearner DirectLearner Learner",
+    "forewise.learners": "AutoLearner CombinedLearner DecoupledLearner DirectLearner Learner",
     "forewise.policy": "Policy load_policy",
     "forewise.evaluation": "evaluate_rolling fair_regret regret",
 }
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from forewise.exceptions import InvalidInputError as InvalidInputError
     from forewise.exceptions import MissingDataError as MissingDataError
     from forewise.exceptions import SolveError as SolveError
+    from forewise.learners import AutoLearner as AutoLearner
     from forewise.learners import CombinedLearner as CombinedLearner
     from forewise.learners import DecoupledLearner as DecoupledLearner
     from forewise.learners import DirectLearner as DirectLearner
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from forewise.predictors import Predictor as Predictor
     from forewise.predictors import QuantileBoostingPredictor as QuantileBoostingPredictor
     from forewise.predictors import ResidualPredictor as ResidualPredictor
+    from forewise.predictors import StackedPredictor as StackedPredictor
     from forewise.predictors import Training as Training
     from forewise.problems import CVaR as CVaR
     from forewise.problems import Expectation as Expectation

@@ -45,6 +45,9 @@ OTHERS = {
     "boosted-residual": fw.ResidualPredictor(
         fw.BoostingPredictor(n_trees=20, min_leaf=5), shuffle=False
     ),
+    "stacked": fw.StackedPredictor(
+        [fw.NeighborPredictor(), fw.ForestPredictor(n_trees=20, min_leaf=5)], (1.0, 2.0)
+    ),
 }
 PREDICTORS = NETWORKS | BASELINES | OTHERS
 COLUMNS = ["day", "price", "rain"]
@@ -91,6 +94,7 @@ def test_contract(predictor, n_outcomes):
         fw.GroupedPredictor(unseen="pool"),
         fw.BoostingPredictor(n_trees=3),
         fw.QuantileBoostingPredictor((0.5,), n_trees=3),
+        fw.StackedPredictor([fw.EmpiricalPredictor(), fw.NeighborPredictor()]),
     ]
 )
 def test_scikit_learn(estimator, check):
@@ -163,7 +167,8 @@ def test_what_is_fitted_can_be_stored(predictor, tmp_path):
     learner.policy_.save(tmp_path / "policy")
     stored = fw.load_policy(tmp_path / "policy")
     assert np.array_equal(stored.decide(contexts), learner.decide(contexts))
-    if not isinstance(fitted, NetworkPredictor) and not hasattr(fitted, "regressors_"):
+    wraps = {"regressors_", "parts_"} & set(fitted.state())
+    if not isinstance(fitted, NetworkPredictor) and not wraps:
         plain = np.ndarray | int | float | str | None
         assert all(isinstance(value, plain) for value in fitted.state().values())
 

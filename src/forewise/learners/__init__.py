@@ -1,11 +1,16 @@
-"""HOW a policy is learned: decoupled, combined, or directly.
+"""HOW a policy is learned: decoupled, combined, directly, or in whichever way costs least.
 
 `base` is the contract, `objectives` what is minimised; the training loop itself is the predictors'.
+`auto` chooses among predictors by what `judging` finds out of fold.
 """
 
+from forewise.learners.auto import AutoLearner, default_candidates
 from forewise.learners.base import Learner
 from forewise.learners.combined import CombinedLearner
 from forewise.learners.decoupled import DecoupledLearner, RegretMonitor
 from forewise.learners.direct import DirectLearner
 
-__all__ = ["CombinedLearner", "DecoupledLearner", "DirectLearner", "Learner", "RegretMonitor"]
+__all__ = [
+    "AutoLearner", "CombinedLearner", "DecoupledLearner", "DirectLearner", "Learner",
+    "RegretMonitor", "default_candidates",
+]  # fmt: skip

@@ -180,11 +180,7 @@ class ScenarioPolicy(Policy):
 
     def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
         scenarios = self.predictor.sample_checked(X, n_scenarios, seed)
-        equivalent = self.problem.certainty_equivalent()
-        if equivalent is not None:
-            collapse = {"mean": _mean_scenario, "median": _median_scenario}
-            scenarios = collapse[equivalent.statistic](scenarios)
-        return solve(problem, scenarios, self.solver, on_failure="return")
+        return solve(problem, collapsed(problem, scenarios), self.solver, on_failure="return")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,6 +222,14 @@ class DirectPolicy(Policy):
     def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
         wanted = self.rule.sample_checked(X, 1, seed).values[:, 0]
         return project(problem, wanted, self.n_outcomes, self.solver)
+
+
+def collapsed(problem: Problem, scenarios: Scenarios) -> Scenarios:
+    """What is solved for: the scenarios, or the one that does as well (`certainty_equivalent`)."""
+    equivalent = problem.certainty_equivalent()
+    if equivalent is None:
+        return scenarios
+    return {"mean": _mean_scenario, "median": _median_scenario}[equivalent.statistic](scenarios)
 
 
 def _mean_scenario(scenarios: Scenarios) -> Scenarios:

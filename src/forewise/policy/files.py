@@ -36,7 +36,8 @@ for _module, _names in {
     predictors: "BayesianPredictor BoostingPredictor CosineSchedule EmpiricalPredictor "
     "EnsemblePredictor ExponentialSchedule ForestPredictor FourierFeatures GaussianPredictor "
     "GaussianProcessPredictor GroupedPredictor MixturePredictor NeighborPredictor "
-    "OffSupportFallback PointPredictor QuantileBoostingPredictor ResidualPredictor Training",
+    "OffSupportFallback PointPredictor QuantileBoostingPredictor ResidualPredictor "
+    "StackedPredictor Training",
     base: "DirectPolicy ScenarioPolicy",
 }.items():
     for _name in _names.split():

@@ -1,7 +1,8 @@
 """Predictors, from contexts to scenarios. They know no problem and no solver.
 
 `base` is the contract and `sampling` what all share. `empirical`, `trees`, `gaussian_process` and
-`residual` are the baselines; `networks` are put together from weights, heads and one training loop.
+`residual` are the baselines, `stacked` is a union of any; `networks` are put together from weights,
+heads and one training loop.
 """
 
 from forewise.predictors.base import Predictor
@@ -27,6 +28,7 @@ from forewise.predictors.networks.training import (
     Training,
 )
 from forewise.predictors.residual import ResidualPredictor
+from forewise.predictors.stacked import StackedPredictor
 from forewise.predictors.trees import (
     BoostingPredictor,
     ForestPredictor,
@@ -38,5 +40,5 @@ __all__ = [
     "EnsemblePredictor", "ExponentialSchedule", "ForestPredictor", "FourierFeatures",
     "GaussianPredictor", "GaussianProcessPredictor", "GroupedPredictor", "MixturePredictor",
     "NeighborPredictor", "NetworkPredictor", "OffSupportFallback", "PointPredictor", "Predictor",
-    "QuantileBoostingPredictor", "ResidualPredictor", "Schedule", "Training",
+    "QuantileBoostingPredictor", "ResidualPredictor", "Schedule", "StackedPredictor", "Training",
 ]  # fmt: skip

@@ -1,0 +1,426 @@
+"""The best policy by the cost of its decisions, chosen among several predictors."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.learners.base import Learner, TrainingProblems
+from forewise.learners.judging import (
+    Fold,
+    Judge,
+    Record,
+    Resamples,
+    Trial,
+    best_union,
+    cost_of,
+    make_folds,
+    spread_rows,
+)
+from forewise.policy.base import ScenarioPolicy
+from forewise.predictors import (
+    BayesianPredictor,
+    BoostingPredictor,
+    EmpiricalPredictor,
+    ForestPredictor,
+    GaussianProcessPredictor,
+    NeighborPredictor,
+    Predictor,
+    QuantileBoostingPredictor,
+    ResidualPredictor,
+    StackedPredictor,
+)
+from forewise.problems.base import Problem
+from forewise.solvers.auto import AutoSolver
+from forewise.solvers.base import Solver
+from forewise.validation.parameters import (
+    as_random_state,
+    require_count,
+    require_instance,
+    require_positive,
+)
+from forewise.validation.tables import check_outcomes, check_training_data, check_validation_data
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_JUDGED = 2000  # rows: more would cost more time and say little more
+_CLEARLY = 4.0  # standard errors by which a candidate must be worse to be given up early
+_KEPT = 3  # candidates that are not given up early
+_PROCESS_ROWS = 2000  # rows up to which a Gaussian process uses all of them
+_FIRST_SHARE = 1 / 3  # of the time limit, within which the first fold must begin
+
+
+class AutoLearner(Learner):
+    """Tries several predictors and keeps what decides best, alone or together.
+
+    Each candidate is fitted without some rows and decides for these; what the decisions cost is
+    known. The policy has the candidate that costs least, or a union of several candidates'
+    scenarios (`StackedPredictor`) where that costs less still, fitted anew to all rows.
+
+    When to use: first. It needs no settings, says in `leaderboard_` what each method costs, and in
+    `verdict_` when a simple one is as good. It takes as long as fitting every candidate six times.
+
+    Parameters
+    ----------
+    problem : Problem
+    candidates : dict or sequence of Predictor, optional
+        Predictors by name, simple ones first. By default those that suit the number of rows and
+        columns: see `default_candidates`.
+    solver : Solver, optional
+        `AutoSolver()` by default.
+    time_limit : float, optional
+        Seconds. Candidates that cannot be tried in time are left out, and fewer folds are judged;
+        a fit that has begun is not interrupted. What is tried then depends on the machine.
+    ordered : bool
+        Rows are in order of time: judge windows of the later half, each by what was learned from
+        the rows before it, rather than folds of rows at random.
+    n_folds : int
+        Folds or windows. With many rows not all are needed: 2,000 judged rows are enough.
+    n_scenarios : int
+        Scenarios of each decision that is judged, about as many as `decide` will draw.
+    n_jobs : int, optional
+        Processes, as in joblib: -1 for one per core. The result does not depend on it.
+    random_state : int, RandomState or None
+        Deals the rows to folds, and seeds the default candidates.
+    progress : bool
+        Show a progress bar, where there is a terminal.
+
+    Attributes
+    ----------
+    leaderboard_ : DataFrame
+        A row per method, cheapest first: `method`, `cost` of its decisions on rows it was not
+        fitted to, `lower` and `upper` end of a 95 % interval, `difference` to the best candidate
+        with its standard `error`, `seconds` of a fit, `weight` in the policy, and a `note`. The
+        row "union" is the weighted union; its weights were chosen on the rows that judge it.
+    verdict_ : str
+        What it comes to, in a sentence.
+
+    Examples
+    --------
+    >>> learner = AutoLearner(problem, ordered=True).fit(X, y)  # doctest: +SKIP
+    >>> learner.leaderboard_, learner.decide(X_new)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Mapping[str, Predictor] | Sequence[Predictor] | None = None,
+        solver: Solver | None = None,
+        *,
+        time_limit: float | None = None,
+        ordered: bool = False,
+        n_folds: int = 5,
+        n_scenarios: int = 64,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.candidates = candidates
+        self.solver = solver
+        self.time_limit = time_limit
+        self.ordered = ordered
+        self.n_folds = n_folds
+        self.n_scenarios = n_scenarios
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def validates(self) -> bool:
+        """False: it makes folds of its own, and rows are better trained on."""
+        return False
+
+    def _fit(
+        self, X: Any, y: Any, X_val: Any, y_val: Any, problems: TrainingProblems
+    ) -> ScenarioPolicy:
+        n_folds = require_count("n_folds", self.n_folds, at_least=2)
+        n_scenarios = require_count("n_scenarios", self.n_scenarios)
+        limit = math.inf
+        if self.time_limit is not None:
+            limit = require_positive("time_limit", self.time_limit)
+        contexts, outcome = check_training_data(self, X, y)
+        seed = int(as_random_state(self.random_state).randint(2**31))
+        table = (len(contexts), contexts.shape[1], outcome.shape[1])
+        candidates = self._candidates(*table, seed)
+        solver = self.solver or AutoSolver()
+        judge = Judge(
+            X, y, X, torch.from_numpy(outcome), problems.problem, solver, n_scenarios, seed
+        )
+        all_rows = np.arange(len(outcome))
+        at_most = max(1, min(_JUDGED, 2**22 // (n_scenarios * outcome.shape[1])))
+        folds = make_folds(len(outcome), n_folds, self.ordered, seed, at_most)
+        if check_validation_data(self, X_val, y_val) is not None:
+            held = torch.from_numpy(check_outcomes(self, y_val))
+            judge = replace(
+                judge, contexts=X_val, outcome=held, problem=problems.validation or problems.problem
+            )
+            folds = [Fold(all_rows, spread_rows(len(held), at_most))]
+        race = _Race(judge, candidates, folds, limit, self.n_jobs, bool(self.progress))
+        race.run(Resamples.draw(len(folds[0].held), self.ordered, seed))
+        choice = _Choice.make(race, Resamples.draw(len(race.judged_rows), self.ordered, seed))
+        parts = race.refitted(choice.weights, all_rows)
+        weights = {name: choice.weights[name] for name in parts}
+        self.leaderboard_ = choice.leaderboard(race, weights)
+        self.verdict_ = choice.verdict(race)
+        if len(parts) == 1:
+            (predictor,) = parts.values()
+        else:
+            predictor = StackedPredictor.from_fitted(list(parts.values()), list(weights.values()))
+        self._remember(predictor)
+        return ScenarioPolicy(self.problem, predictor, solver)
+
+    def _candidates(
+        self, n_rows: int, n_features: int, n_outcomes: int, seed: int
+    ) -> dict[str, Predictor]:
+        """The predictors by name, simple ones first."""
+        given = self.candidates
+        if given is None:
+            return default_candidates(n_rows, n_features, n_outcomes, self.ordered, seed)
+        if isinstance(given, Mapping):
+            named = {str(name): predictor for name, predictor in given.items()}
+        elif isinstance(given, Sequence) and not isinstance(given, str):
+            named = _named(given)
+        else:
+            named = {}
+        if not named:
+            raise InvalidInputError(
+                "candidates must be predictors by name, such as {'forest': ForestPredictor()}, or "
+                f"a list of them, but is {given!r}"
+            )
+        for name, predictor in named.items():
+            require_instance(f"candidate {name!r}", predictor, Predictor, "ForestPredictor()")
+        return named
+
+
+def default_candidates(
+    n_rows: int, n_features: int, n_outcomes: int, ordered: bool = False, seed: int = 0
+) -> dict[str, Predictor]:
+    """The predictors that `AutoLearner` tries on a table of this size, simple ones first."""
+    found: dict[str, Predictor] = {"empirical": EmpiricalPredictor()}
+    if n_rows > 2 * n_features:
+        found["linear residuals"] = ResidualPredictor(shuffle=not ordered, random_state=seed)
+    found["neighbours"] = NeighborPredictor()
+    found["forest"] = ForestPredictor(random_state=seed)
+    found["boosted quantiles"] = QuantileBoostingPredictor(random_state=seed)
+    if n_outcomes > 1:  # whose dependence boosted quantiles do not know
+        boosting = BoostingPredictor(random_state=seed)
+        found["boosted residuals"] = ResidualPredictor(
+            boosting, shuffle=not ordered, random_state=seed
+        )
+    if n_rows <= _PROCESS_ROWS:
+        found["Gaussian process"] = GaussianProcessPredictor(random_state=seed)
+    found["Bayesian network"] = BayesianPredictor(random_state=seed)
+    return found
+
+
+def _named(predictors: Sequence[Predictor]) -> dict[str, Predictor]:
+    """Predictors by the name of their class, numbered where there are several."""
+    named: dict[str, Predictor] = {}
+    for predictor in predictors:
+        name = type(predictor).__name__
+        more = sum(type(other) is type(predictor) for other in named.values())
+        named[f"{name} {more + 1}" if more else name] = predictor
+    return named
+
+
+@dataclass
+class _Race:
+    """Candidates, judged fold after fold; those that are clearly worse are given up early."""
+
+    judge: Judge
+    candidates: dict[str, Predictor]
+    folds: list[Fold]
+    limit: float  # seconds
+    n_jobs: int | None
+    progress: bool
+    trials: dict[str, list[Trial]] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    records: dict[str, Record] = field(default_factory=dict)  # of those judged on all folds
+    dropped: dict[str, Record] = field(default_factory=dict)  # of those judged on the first only
+
+    def run(self, resamples: Resamples) -> None:
+        """Judge on the first fold, then on as many others as there is time for."""
+        start = time.time()
+        self._round(list(self.candidates), self.folds[0], start + _FIRST_SHARE * self.limit)
+        alive = list(self.trials)
+        if not alive:
+            listed = "; ".join(f"{name}: {note}" for name, note in self.notes.items())
+            raise ForewiseError(f"every candidate failed, the first ones with: {listed}")
+        self._give_up(alive, resamples)
+        alive = [name for name in alive if name not in self.dropped]
+        left = self.limit - (time.time() - start)
+        a_round = sum(self.trials[name][0].seconds for name in alive)
+        # The last fit, of all rows, may be of several candidates.
+        n_more = min(len(self.folds) - 1, max(0.0, left / max(a_round, 1e-9) - 1))
+        self.folds = self.folds[: 1 + int(n_more)]
+        for fold in self.folds[1:]:
+            self._round([name for name in alive if name in self.trials], fold, math.inf)
+        for name in alive:
+            if name in self.trials:
+                self.records[name] = Record.of(self.trials[name])
+        if not self.records:
+            listed = "; ".join(f"{name}: {self.notes[name]}" for name in alive)
+            raise ForewiseError(f"no candidate could be fitted in every fold: {listed}")
+
+    @property
+    def judged_rows(self) -> np.ndarray:
+        """Numbers of the rows that all records are about."""
+        return np.concatenate([fold.held for fold in self.folds])
+
+    def _round(self, names: list[str], fold: Fold, deadline: float) -> None:
+        tasks = [(clone(self.candidates[name]), fold, deadline) for name in names]
+        for name, trial in zip(names, self._map(self.judge.trial, tasks), strict=True):
+            self._remember(name, trial)
+            if trial.error:
+                self.trials.pop(name, None)
+            else:
+                self.trials.setdefault(name, []).append(trial)
+
+    def _remember(self, name: str, trial: Trial) -> None:
+        note = trial.error or (trial.warning and f"warned: {trial.warning}")
+        if note and not self.notes.get(name):
+            self.notes[name] = note
+
+    def _give_up(self, names: list[str], resamples: Resamples) -> None:
+        """Drop what is worse than the best by several standard errors, but for the best few."""
+        problem = self.judge.problem
+        first = {name: Record.of(self.trials[name]) for name in names}
+        ranked = sorted(first, key=lambda name: first[name].rank(problem))
+        best = first[ranked[0]]
+        for name in ranked[_KEPT:] if len(self.folds) > 1 else []:
+            worse = cost_of(problem, first[name].costs) - cost_of(problem, best.costs)
+            error = resamples.standard_error(problem, first[name].costs, best.costs)
+            if first[name].failures > best.failures or worse > _CLEARLY * error:
+                self.dropped[name] = first[name]
+                self.notes.setdefault(name, "clearly worse in the first fold, and not tried again")
+
+    def refitted(self, weights: Mapping[str, float], rows: np.ndarray) -> dict[str, Predictor]:
+        """The chosen candidates, fitted to all rows; where one cannot be, the others."""
+        names = list(weights)
+        tasks = [(clone(self.candidates[name]), rows) for name in names]
+        fitted = {}
+        for name, trial in zip(names, self._map(self.judge.fit, tasks), strict=True):
+            if trial.fitted is None:
+                self.notes[name] = f"failed on all rows: {trial.error}"
+            else:
+                fitted[name] = trial.fitted
+        if not fitted:
+            raise ForewiseError(f"the best candidates cannot be fitted to all rows: {self.notes}")
+        return fitted
+
+    def _map(self, function: Callable[..., Trial], tasks: list[tuple[Any, ...]]) -> Iterable[Trial]:
+        """The function of each task, in processes."""
+        from joblib import Parallel, delayed
+        from rich.console import Console
+        from rich.progress import track
+
+        console = Console(stderr=True)
+        shown = self.progress and console.is_terminal
+        done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(function)(*task) for task in tasks
+        )
+        title = "judging" if function == self.judge.trial else "fitting"
+        return track(done, title, total=len(tasks), console=console, disable=not shown)
+
+    def seconds(self, name: str) -> float:
+        """Mean time of a trial."""
+        taken = [trial.seconds for trial in self.trials.get(name, [])]
+        return float(np.mean(taken)) if taken else math.nan
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What the race says: the best candidate, the union, and how sure that is."""
+
+    best: str
+    weights: dict[str, float]  # of the policy's parts
+    union: Record | None  # on some of the judged rows; None where one candidate is best
+    resamples: Resamples
+    errors: dict[str, float]  # of the difference to the best
+
+    @classmethod
+    def make(cls, race: _Race, resamples: Resamples) -> _Choice:
+        problem, records = race.judge.problem, race.records
+        best = min(records, key=lambda name: records[name].rank(problem))
+        weights, union = best_union(race.judge, records, race.judged_rows)
+        errors = {
+            name: resamples.standard_error(problem, record.costs, records[best].costs)
+            for name, record in records.items()
+        }
+        return cls(best, weights, union if len(weights) > 1 else None, resamples, errors)
+
+    def leaderboard(self, race: _Race, weights: Mapping[str, float]) -> pd.DataFrame:
+        """A row per method, cheapest first, then those that failed."""
+        import pandas as pd
+
+        problem, total = race.judge.problem, sum(weights.values())
+        records = race.records | race.dropped
+        lowest = race.records[self.best]
+        rows = []
+        for name in race.candidates:
+            row: dict[str, Any] = {"method": name, "weight": weights.get(name, 0.0) / total}
+            row |= {"seconds": race.seconds(name), "note": race.notes.get(name, "")}
+            if name in records:
+                costs = records[name].costs
+                row |= self._figures(problem, costs, lowest.costs[: len(costs)])
+                if records[name].failures:
+                    row["note"] = f"{records[name].failures} rows without a decision or recourse"
+                elif name == self.simplest(race) and not row["note"]:
+                    row["note"] = "simplest within one standard error of the best"
+            rows.append(row)
+        if self.union is not None:
+            some = spread_rows(len(lowest.costs), len(self.union.costs))
+            figures = self._figures(problem, self.union.costs, lowest.costs[some])
+            note = "scenarios of several methods, by weight"
+            rows.append({"method": "union", "weight": 1.0, "note": note} | figures)
+        columns = ["method", "cost", "lower", "upper", "difference", "error", "seconds", "weight"]
+        table = pd.DataFrame(rows, columns=[*columns, "note"])
+        return table.sort_values("cost", kind="stable", ignore_index=True)
+
+    def _figures(self, problem: Problem, costs: np.ndarray, best: np.ndarray) -> dict[str, float]:
+        """Cost and difference to the best candidate on the same rows, and how sure they are."""
+        draws = self.resamples
+        if len(costs) < draws.rows.shape[1]:  # judged on some of the rows only
+            draws = Resamples.draw(len(costs), ordered=False, seed=0)
+        lower, upper = draws.interval(problem, costs)
+        cost = cost_of(problem, costs)
+        return {
+            "cost": cost,
+            "lower": lower,
+            "upper": upper,
+            "difference": cost - cost_of(problem, best),
+            "error": draws.standard_error(problem, costs, best),
+        }
+
+    def simplest(self, race: _Race) -> str:
+        """The first candidate that costs no more than one standard error above the best."""
+        problem, lowest = race.judge.problem, race.records[self.best].rank(race.judge.problem)
+        for name in race.candidates:
+            if name in race.records:
+                failures, cost = race.records[name].rank(problem)
+                if failures <= lowest[0] and cost <= lowest[1] + self.errors[name]:
+                    return name
+        return self.best
+
+    def verdict(self, race: _Race) -> str:
+        """The choice in a sentence or two."""
+        problem = race.judge.problem
+        cost = cost_of(problem, race.records[self.best].costs)
+        said = f"{self.best} costs least of the candidates ({cost:.4g})"
+        if self.union is not None:
+            listed = ", ".join(f"{weight:.0%} {name}" for name, weight in self.weights.items())
+            said += f"; a union costs {cost_of(problem, self.union.costs):.4g}: {listed}"
+        simplest = self.simplest(race)
+        if simplest != self.best:
+            said += f". {simplest} is as good within one standard error, and simpler"
+        return said + "."

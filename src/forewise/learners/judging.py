@@ -1,0 +1,303 @@
+"""Costs of decisions out of fold: of each predictor, and of unions of their scenarios.
+
+`AutoLearner` composes what is here. A `Trial` is one predictor fitted on some rows and judged on
+others; a `Record` puts its trials together; `best_union` looks for a union of several that costs
+less than the best of them alone.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from forewise.policy.base import collapsed
+from forewise.predictors import Predictor
+from forewise.predictors.sampling import systematic_picks
+from forewise.predictors.stacked import scenario_shares
+from forewise.problems.base import Problem
+from forewise.scenarios import Scenarios
+from forewise.solvers.auto import solve
+from forewise.solvers.base import Solver
+from forewise.validation.frames import take_rows
+
+_PIECE = 2**20  # numbers in the scenarios that are solved at once
+_RESAMPLES = 200
+_PARTS, _STEPS = 5, 8  # candidates that a union is made of, and how often one is added
+_UNION_ENTRIES = 2**19  # numbers in the scenarios of all rows that unions are judged on
+_UNION_ROWS = 200  # at least, however many numbers these have
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows to fit on, and rows to be judged by."""
+
+    train: np.ndarray
+    held: np.ndarray
+
+
+def make_folds(n_rows: int, n_folds: int, ordered: bool, seed: int, at_most: int) -> list[Fold]:
+    """Folds until `at_most` rows have been judged; more rows than that would say little more.
+
+    Rows in order of time are judged in windows of the later half, each by what was learned from
+    all rows before it, the latest window first. Others are dealt to folds at random.
+    """
+    rows = np.arange(n_rows)
+    if n_rows < 4:
+        return [Fold(rows, rows)]
+    if ordered:
+        size = max(1, n_rows // (2 * n_folds))
+        ends = [n_rows - k * size for k in range(min(n_folds, n_rows // 2))]
+        found = [Fold(rows[: end - size], rows[end - size : end]) for end in ends]
+    else:
+        dealt = np.random.default_rng(seed).permutation(n_rows)
+        parts = [np.sort(part) for part in np.array_split(dealt, min(n_folds, n_rows))]
+        found = [Fold(np.setdiff1d(rows, part), part) for part in parts]
+    folds = []
+    for fold in found:
+        if at_most > 0:
+            held = fold.held[spread_rows(len(fold.held), at_most)]
+            folds.append(Fold(fold.train, held))
+            at_most -= len(held)
+    return folds
+
+
+def spread_rows(n_rows: int, at_most: int) -> np.ndarray:
+    """Some of the rows, evenly spread."""
+    return np.linspace(0, n_rows - 1, min(n_rows, at_most)).astype(int)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A predictor fitted on some rows and judged on others, or why it could not be."""
+
+    seconds: float
+    costs: np.ndarray | None = None  # (n_held,); NaN where there was no decision
+    scenarios: Scenarios | None = None  # of the held rows
+    fitted: Predictor | None = None  # where it was fitted to be kept
+    error: str = ""
+    warning: str = ""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What a trial needs besides a predictor and rows; sent to every process."""
+
+    X: Any  # what is fitted to, with y
+    y: Any
+    contexts: Any  # what is judged by, with the outcome; the same rows, or others
+    outcome: torch.Tensor  # (n_contexts, n_outcomes)
+    problem: Problem  # of these contexts
+    solver: Solver
+    n_scenarios: int
+    seed: int
+
+    def fit(self, predictor: Predictor, rows: np.ndarray) -> Trial:
+        """The predictor, fitted to some rows to be kept."""
+        with _guarded() as told:
+            told["fitted"] = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows))
+        return Trial(**told)
+
+    def trial(self, predictor: Predictor, fold: Fold, deadline: float) -> Trial:
+        """Fit on a fold's rows and decide for those it holds out; not begun after the deadline."""
+        if time.time() > deadline:
+            return Trial(0.0, error="not tried: the time was up")
+        with _guarded() as told:
+            predictor.fit(take_rows(self.X, fold.train), take_rows(self.y, fold.train))
+            contexts = predictor.check_contexts(take_rows(self.contexts, fold.held))
+            drawn = predictor.sample_checked(contexts, self.n_scenarios, self.seed)
+            told["costs"] = self.costs(drawn, fold.held)
+            told["scenarios"] = drawn
+        return Trial(**told)
+
+    def costs(self, scenarios: Scenarios, rows: np.ndarray) -> np.ndarray:
+        """Costs (n_rows,) of the decisions that scenarios lead to; NaN where there are none."""
+        places = torch.from_numpy(rows)
+        size = max(1, _PIECE // max(1, scenarios.n_scenarios * max(4, scenarios.n_outcomes)))
+        pieces = []
+        with torch.no_grad():
+            for start in range(0, len(rows), size):
+                piece = slice(start, start + size)
+                problem = self.problem.for_contexts(places[piece])
+                what = collapsed(problem, scenarios[piece])
+                solution = solve(problem, what, self.solver, on_failure="return")
+                outcome = self.outcome[places[piece]]
+                cost = problem.unchecked_cost(solution.decision, outcome)
+                pieces.append(torch.where(solution.optimal, cost, torch.nan))
+        return torch.cat(pieces).numpy()
+
+
+@contextmanager
+def _guarded() -> Iterator[dict[str, Any]]:
+    """Fields of a trial: its time, and what went wrong, which is listed and ends nothing.
+
+    One thread: the last digits depend on their number, and processes share the cores.
+    """
+    told: dict[str, Any] = {}
+    threads, start = torch.get_num_threads(), time.perf_counter()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1), warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            yield told
+        told["warning"] = _first_line(heard[0].message) if heard else ""
+    except Exception as error:  # whatever a user's own predictor raises
+        told.clear()
+        told["error"] = f"{type(error).__name__}: {_first_line(error)}"
+    finally:
+        torch.set_num_threads(threads)
+    told["seconds"] = time.perf_counter() - start
+
+
+def _first_line(message: Any) -> str:
+    lines = str(message).strip().splitlines()
+    return lines[0] if lines else ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Costs of one method's decisions, on rows that it was not fitted to."""
+
+    costs: np.ndarray  # (n_judged,); not finite where there was no decision, or no recourse
+    scenarios: Scenarios | None = None  # of the same rows
+
+    @classmethod
+    def of(cls, trials: list[Trial]) -> Record:
+        """The trials of all folds, one behind the other."""
+        drawn = [trial.scenarios for trial in trials if trial.scenarios is not None]
+        width = max(part.n_scenarios for part in drawn)
+        return cls(
+            np.concatenate([trial.costs for trial in trials if trial.costs is not None]),
+            Scenarios(
+                torch.cat([_padded(part.values.double(), width) for part in drawn]),
+                torch.cat([_padded(part.weights, width, 0.0) for part in drawn]),
+            ),
+        )
+
+    @property
+    def failures(self) -> int:
+        """Rows without a decision, or without recourse for it."""
+        return int((~np.isfinite(self.costs)).sum())
+
+    def rank(self, problem: Problem) -> tuple[int, float]:
+        """What methods are sorted by: failures first, then the cost of the other rows."""
+        return self.failures, cost_of(problem, self.costs)
+
+
+def _padded(values: torch.Tensor, width: int, filled: float | None = None) -> torch.Tensor:
+    """More columns, as the last one or of a value: folds may differ in how many they have."""
+    missing = width - values.shape[1]
+    if not missing:
+        return values
+    more = values[:, -1:].expand(-1, missing, *values.shape[2:])
+    return torch.cat([values, more if filled is None else torch.full_like(more, filled)], dim=1)
+
+
+def cost_of(problem: Problem, costs: np.ndarray) -> float:
+    """What the problem minimises of some costs, those that are finite."""
+    finite = costs[np.isfinite(costs)]
+    return float(problem.summary(torch.from_numpy(finite))) if len(finite) else np.inf
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """Bootstrap samples of the judged rows, the same for all methods: (n_resamples, n_rows)."""
+
+    rows: np.ndarray
+
+    @classmethod
+    def draw(cls, n_rows: int, ordered: bool, seed: int) -> Resamples:
+        """Rows in time are drawn in runs, because neighbours are alike."""
+        length = max(1, round(n_rows ** (1 / 3))) if ordered else 1
+        n_runs = -(-n_rows // length)
+        starts = np.random.default_rng([seed, 2]).integers(n_rows, size=(_RESAMPLES, n_runs, 1))
+        runs = (starts + np.arange(length)) % n_rows
+        return cls(runs.reshape(_RESAMPLES, -1)[:, :n_rows])
+
+    def interval(self, problem: Problem, costs: np.ndarray) -> tuple[float, float]:
+        """The ends of a 95 % interval of the cost."""
+        drawn = [cost_of(problem, costs[rows]) for rows in self.rows]
+        low, high = np.quantile(drawn, (0.025, 0.975))
+        return float(low), float(high)
+
+    def standard_error(self, problem: Problem, costs: np.ndarray, other: np.ndarray) -> float:
+        """Of the difference between two methods' costs, row by row."""
+        both = np.isfinite(costs) & np.isfinite(other)
+        costs, other = np.where(both, costs, np.nan), np.where(both, other, np.nan)
+        differences = [
+            cost_of(problem, costs[rows]) - cost_of(problem, other[rows])
+            for rows in self.rows
+            if both[rows].any()
+        ]
+        return float(np.std(differences)) if differences else np.inf
+
+
+def best_union(
+    judge: Judge, records: Mapping[str, Record], rows: np.ndarray
+) -> tuple[dict[str, float], Record]:
+    """Weights of the candidates whose union costs least, found greedily (Caruana et al., 2004).
+
+    It begins with the best candidate; the one whose addition lowers the cost most is added, with
+    replacement, as long as there is one. The cost of a union is not a mean of costs: decisions are
+    solved anew, on at most so many of the rows that all of them are some millions of numbers.
+    """
+    ranked = sorted(records, key=lambda name: records[name].rank(judge.problem))[:_PARTS]
+    drawn = {name: records[name].scenarios for name in ranked}
+    thinned = judge.n_scenarios * judge.outcome.shape[1] * len(ranked)
+    some = spread_rows(len(rows), max(_UNION_ROWS, _UNION_ENTRIES // thinned))
+    sorted_parts = {
+        name: _in_order(scenarios[torch.from_numpy(some)])
+        for name, scenarios in drawn.items()
+        if scenarios is not None
+    }
+
+    def judged(counts: dict[str, int]) -> Record:
+        union = _union(sorted_parts, counts, judge.n_scenarios)
+        return Record(judge.costs(union, rows[some]))
+
+    counts = {ranked[0]: 1}
+    record = Record(records[ranked[0]].costs[some])
+    for _ in range(_STEPS if len(ranked) > 1 else 0):
+        trials = [counts | {name: counts.get(name, 0) + 1} for name in ranked]
+        tried = [(judged(trial), trial) for trial in trials if len(trial) > 1]
+        best, trial = min(tried, key=lambda pair: pair[0].rank(judge.problem))
+        if best.rank(judge.problem) >= record.rank(judge.problem):
+            break
+        record, counts = best, trial
+    total = sum(counts.values())
+    return {name: count / total for name, count in counts.items()}, record
+
+
+def _in_order(scenarios: Scenarios) -> Scenarios:
+    """Each context's scenarios sorted by the sum of its standardised outcomes."""
+    values = scenarios.values
+    scale = values.std(dim=(0, 1)).clamp_min(1e-300) if values[..., 0].numel() > 1 else 1.0
+    order = (values / scale).sum(2).argsort(dim=1, stable=True)
+    return Scenarios(
+        values.gather(1, order[..., None].expand_as(values)), scenarios.weights.gather(1, order)
+    )
+
+
+def _union(parts: Mapping[str, Scenarios], counts: dict[str, int], n_scenarios: int) -> Scenarios:
+    """As many scenarios as a policy would draw of the union, evenly picked from those in order."""
+    weights = np.array(list(counts.values()), dtype=float)
+    weights /= weights.sum()
+    values, shares = [], []
+    for name, weight, share in zip(
+        counts, weights, scenario_shares(weights, n_scenarios), strict=True
+    ):
+        part = parts[name]
+        if part.n_scenarios > share:
+            picks = torch.from_numpy(systematic_picks(part.weights.numpy(), int(share), 0.5))
+            chosen = part.values.gather(1, picks[..., None].expand(-1, -1, part.n_outcomes))
+            part = Scenarios(chosen)
+        values.append(part.values)
+        shares.append(weight * part.weights)
+    return Scenarios(torch.cat(values, dim=1), torch.cat(shares, dim=1))
