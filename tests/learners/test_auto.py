@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import forewise as fw
 from forewise.learners import default_candidates
-from forewise.learners.judging import Judge, Record, Resamples, best_union, make_folds
+from forewise.learners.out_of_fold import Evaluator, Record, Resamples, best_union, make_folds
 from forewise.testing import check_learner
 from tests.learners.test_given import BUDGET, problem_with_budget
 from tests.learners.test_given import X as GIVEN_X
@@ -98,12 +98,12 @@ def test_a_union_is_solved_anew_and_beats_its_parts():
     random = np.random.default_rng(0)
     outcome = torch.from_numpy(np.where(random.random(400) < 0.5, 0.0, 10.0))[:, None]
     rows, problem = np.arange(400), fw.Newsvendor(2.0, 3.0)
-    judge = Judge(None, None, None, outcome, problem, fw.AutoSolver(), 16, 0)
+    evaluator = Evaluator(None, None, None, outcome, problem, fw.AutoSolver(), 16, 0)
     drawn = {
         name: fw.Scenarios(torch.full((400, 16, 1), value)) for name, value in (("a", 0), ("b", 9))
     }
-    records = {name: Record(judge.costs(part, rows), part) for name, part in drawn.items()}
-    weights, union = best_union(judge, records, rows)
+    records = {name: Record(evaluator.costs(part, rows), part) for name, part in drawn.items()}
+    weights, union = best_union(evaluator, records, rows)
     assert set(weights) <= {"a", "b"}
     assert union.costs.mean() <= min(record.costs.mean() for record in records.values())
 

@@ -1,7 +1,7 @@
 """HOW a policy is learned: decoupled, combined, directly, or in whichever way costs least.
 
 `base` is the contract, `objectives` what is minimised; the training loop itself is the predictors'.
-`auto` chooses among predictors by what `judging` finds out of fold.
+`auto` chooses among predictors by what `out_of_fold` finds.
 """
 
 from forewise.learners.auto import AutoLearner, default_candidates

@@ -14,9 +14,9 @@ from sklearn.base import clone
 
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.learners.base import Learner, TrainingProblems
-from forewise.learners.judging import (
+from forewise.learners.out_of_fold import (
     Fold,
-    Judge,
+    Evaluator,
     Record,
     Resamples,
     Trial,
@@ -81,7 +81,7 @@ class AutoLearner(Learner):
         Seconds. Candidates that cannot be tried in time are left out, and fewer folds are judged;
         a fit that has begun is not interrupted. What is tried then depends on the machine.
     ordered : bool
-        Rows are in order of time: judge windows of the later half, each by what was learned from
+        Rows are in order of time: evaluator windows of the later half, each by what was learned from
         the rows before it, rather than folds of rows at random.
     n_folds : int
         Folds or windows. With many rows not all are needed: 2,000 judged rows are enough.
@@ -100,7 +100,7 @@ class AutoLearner(Learner):
         A row per method, cheapest first: `method`, `cost` of its decisions on rows it was not
         fitted to, `lower` and `upper` end of a 95 % interval, `difference` to the best candidate
         with its standard `error`, `seconds` of a fit, `weight` in the policy, and a `note`. The
-        row "union" is the weighted union; its weights were chosen on the rows that judge it.
+        row "union" is the weighted union; its weights were chosen on the rows that evaluator it.
     verdict_ : str
         What it comes to, in a sentence.
 
@@ -153,7 +153,7 @@ class AutoLearner(Learner):
         table = (len(contexts), contexts.shape[1], outcome.shape[1])
         candidates = self._candidates(*table, seed)
         solver = self.solver or AutoSolver()
-        judge = Judge(
+        evaluator = Evaluator(
             X, y, X, torch.from_numpy(outcome), problems.problem, solver, n_scenarios, seed
         )
         all_rows = np.arange(len(outcome))
@@ -161,11 +161,14 @@ class AutoLearner(Learner):
         folds = make_folds(len(outcome), n_folds, self.ordered, seed, at_most)
         if check_validation_data(self, X_val, y_val) is not None:
             held = torch.from_numpy(check_outcomes(self, y_val))
-            judge = replace(
-                judge, contexts=X_val, outcome=held, problem=problems.validation or problems.problem
+            evaluator = replace(
+                evaluator,
+                contexts=X_val,
+                outcome=held,
+                problem=problems.validation or problems.problem,
             )
             folds = [Fold(all_rows, spread_rows(len(held), at_most))]
-        race = _Race(judge, candidates, folds, limit, self.n_jobs, bool(self.progress))
+        race = _Race(evaluator, candidates, folds, limit, self.n_jobs, bool(self.progress))
         race.run(Resamples.draw(len(folds[0].held), self.ordered, seed))
         choice = _Choice.make(race, Resamples.draw(len(race.judged_rows), self.ordered, seed))
         parts = race.refitted(choice.weights, all_rows)
@@ -237,7 +240,7 @@ def _named(predictors: Sequence[Predictor]) -> dict[str, Predictor]:
 class _Race:
     """Candidates, judged fold after fold; those that are clearly worse are given up early."""
 
-    judge: Judge
+    evaluator: Evaluator
     candidates: dict[str, Predictor]
     folds: list[Fold]
     limit: float  # seconds
@@ -249,7 +252,7 @@ class _Race:
     dropped: dict[str, Record] = field(default_factory=dict)  # of those judged on the first only
 
     def run(self, resamples: Resamples) -> None:
-        """Judge on the first fold, then on as many others as there is time for."""
+        """Evaluator on the first fold, then on as many others as there is time for."""
         start = time.time()
         self._round(list(self.candidates), self.folds[0], start + _FIRST_SHARE * self.limit)
         alive = list(self.trials)
@@ -279,7 +282,7 @@ class _Race:
 
     def _round(self, names: list[str], fold: Fold, deadline: float) -> None:
         tasks = [(clone(self.candidates[name]), fold, deadline) for name in names]
-        for name, trial in zip(names, self._map(self.judge.trial, tasks), strict=True):
+        for name, trial in zip(names, self._map(self.evaluator.trial, tasks), strict=True):
             self._remember(name, trial)
             if trial.error:
                 self.trials.pop(name, None)
@@ -293,7 +296,7 @@ class _Race:
 
     def _give_up(self, names: list[str], resamples: Resamples) -> None:
         """Drop what is worse than the best by several standard errors, but for the best few."""
-        problem = self.judge.problem
+        problem = self.evaluator.problem
         first = {name: Record.of(self.trials[name]) for name in names}
         ranked = sorted(first, key=lambda name: first[name].rank(problem))
         best = first[ranked[0]]
@@ -309,7 +312,7 @@ class _Race:
         names = list(weights)
         tasks = [(clone(self.candidates[name]), rows) for name in names]
         fitted = {}
-        for name, trial in zip(names, self._map(self.judge.fit, tasks), strict=True):
+        for name, trial in zip(names, self._map(self.evaluator.fit, tasks), strict=True):
             if trial.fitted is None:
                 self.notes[name] = f"failed on all rows: {trial.error}"
             else:
@@ -329,7 +332,7 @@ class _Race:
         done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(function)(*task) for task in tasks
         )
-        title = "judging" if function == self.judge.trial else "fitting"
+        title = "judging" if function == self.evaluator.trial else "fitting"
         return track(done, title, total=len(tasks), console=console, disable=not shown)
 
     def seconds(self, name: str) -> float:
@@ -350,9 +353,9 @@ class _Choice:
 
     @classmethod
     def make(cls, race: _Race, resamples: Resamples) -> _Choice:
-        problem, records = race.judge.problem, race.records
+        problem, records = race.evaluator.problem, race.records
         best = min(records, key=lambda name: records[name].rank(problem))
-        weights, union = best_union(race.judge, records, race.judged_rows)
+        weights, union = best_union(race.evaluator, records, race.judged_rows)
         errors = {
             name: resamples.standard_error(problem, record.costs, records[best].costs)
             for name, record in records.items()
@@ -363,7 +366,7 @@ class _Choice:
         """A row per method, cheapest first, then those that failed."""
         import pandas as pd
 
-        problem, total = race.judge.problem, sum(weights.values())
+        problem, total = race.evaluator.problem, sum(weights.values())
         records = race.records | race.dropped
         lowest = race.records[self.best]
         rows = []
@@ -404,7 +407,10 @@ class _Choice:
 
     def simplest(self, race: _Race) -> str:
         """The first candidate that costs no more than one standard error above the best."""
-        problem, lowest = race.judge.problem, race.records[self.best].rank(race.judge.problem)
+        problem, lowest = (
+            race.evaluator.problem,
+            race.records[self.best].rank(race.evaluator.problem),
+        )
         for name in race.candidates:
             if name in race.records:
                 failures, cost = race.records[name].rank(problem)
@@ -414,7 +420,7 @@ class _Choice:
 
     def verdict(self, race: _Race) -> str:
         """The choice in a sentence or two."""
-        problem = race.judge.problem
+        problem = race.evaluator.problem
         cost = cost_of(problem, race.records[self.best].costs)
         said = f"{self.best} costs least of the candidates ({cost:.4g})"
         if self.union is not None:

@@ -87,7 +87,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Judge:
+class Evaluator:
     """What a trial needs besides a predictor and rows; sent to every process."""
 
     X: Any  # what is fitted to, with y
@@ -101,21 +101,21 @@ class Judge:
 
     def fit(self, predictor: Predictor, rows: np.ndarray) -> Trial:
         """The predictor, fitted to some rows to be kept."""
-        with _guarded() as told:
-            told["fitted"] = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows))
-        return Trial(**told)
+        with _guarded() as fields:
+            fields["fitted"] = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows))
+        return Trial(**fields)
 
     def trial(self, predictor: Predictor, fold: Fold, deadline: float) -> Trial:
         """Fit on a fold's rows and decide for those it holds out; not begun after the deadline."""
         if time.time() > deadline:
             return Trial(0.0, error="not tried: the time was up")
-        with _guarded() as told:
+        with _guarded() as fields:
             predictor.fit(take_rows(self.X, fold.train), take_rows(self.y, fold.train))
             contexts = predictor.check_contexts(take_rows(self.contexts, fold.held))
             drawn = predictor.sample_checked(contexts, self.n_scenarios, self.seed)
-            told["costs"] = self.costs(drawn, fold.held)
-            told["scenarios"] = drawn
-        return Trial(**told)
+            fields["costs"] = self.costs(drawn, fold.held)
+            fields["scenarios"] = drawn
+        return Trial(**fields)
 
     def costs(self, scenarios: Scenarios, rows: np.ndarray) -> np.ndarray:
         """Costs (n_rows,) of the decisions that scenarios lead to; NaN where there are none."""
@@ -140,20 +140,20 @@ def _guarded() -> Iterator[dict[str, Any]]:
 
     One thread: the last digits depend on their number, and processes share the cores.
     """
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     threads, start = torch.get_num_threads(), time.perf_counter()
     torch.set_num_threads(1)
     try:
         with threadpool_limits(1), warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            yield told
-        told["warning"] = _first_line(heard[0].message) if heard else ""
+            yield fields
+        fields["warning"] = _first_line(heard[0].message) if heard else ""
     except Exception as error:  # whatever a user's own predictor raises
-        told.clear()
-        told["error"] = f"{type(error).__name__}: {_first_line(error)}"
+        fields.clear()
+        fields["error"] = f"{type(error).__name__}: {_first_line(error)}"
     finally:
         torch.set_num_threads(threads)
-    told["seconds"] = time.perf_counter() - start
+    fields["seconds"] = time.perf_counter() - start
 
 
 def _first_line(message: Any) -> str:
@@ -240,7 +240,7 @@ class Resamples:
 
 
 def best_union(
-    judge: Judge, records: Mapping[str, Record], rows: np.ndarray
+    evaluator: Evaluator, records: Mapping[str, Record], rows: np.ndarray
 ) -> tuple[dict[str, float], Record]:
     """Weights of the candidates whose union costs least, found greedily (Caruana et al., 2004).
 
@@ -248,9 +248,9 @@ def best_union(
     replacement, as long as there is one. The cost of a union is not a mean of costs: decisions are
     solved anew, on at most so many of the rows that all of them are some millions of numbers.
     """
-    ranked = sorted(records, key=lambda name: records[name].rank(judge.problem))[:_PARTS]
+    ranked = sorted(records, key=lambda name: records[name].rank(evaluator.problem))[:_PARTS]
     drawn = {name: records[name].scenarios for name in ranked}
-    thinned = judge.n_scenarios * judge.outcome.shape[1] * len(ranked)
+    thinned = evaluator.n_scenarios * evaluator.outcome.shape[1] * len(ranked)
     some = spread_rows(len(rows), max(_UNION_ROWS, _UNION_ENTRIES // thinned))
     sorted_parts = {
         name: _in_order(scenarios[torch.from_numpy(some)])
@@ -259,16 +259,16 @@ def best_union(
     }
 
     def judged(counts: dict[str, int]) -> Record:
-        union = _union(sorted_parts, counts, judge.n_scenarios)
-        return Record(judge.costs(union, rows[some]))
+        union = _union(sorted_parts, counts, evaluator.n_scenarios)
+        return Record(evaluator.costs(union, rows[some]))
 
     counts = {ranked[0]: 1}
     record = Record(records[ranked[0]].costs[some])
     for _ in range(_STEPS if len(ranked) > 1 else 0):
         trials = [counts | {name: counts.get(name, 0) + 1} for name in ranked]
         tried = [(judged(trial), trial) for trial in trials if len(trial) > 1]
-        best, trial = min(tried, key=lambda pair: pair[0].rank(judge.problem))
-        if best.rank(judge.problem) >= record.rank(judge.problem):
+        best, trial = min(tried, key=lambda pair: pair[0].rank(evaluator.problem))
+        if best.rank(evaluator.problem) >= record.rank(evaluator.problem):
             break
         record, counts = best, trial
     total = sum(counts.values())
