@@ -15,8 +15,8 @@ from sklearn.base import clone
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.learners.base import Learner, TrainingProblems
 from forewise.learners.out_of_fold import (
-    Fold,
     Evaluator,
+    Fold,
     Record,
     Resamples,
     Trial,
@@ -81,8 +81,8 @@ class AutoLearner(Learner):
         Seconds. Candidates that cannot be tried in time are left out, and fewer folds are judged;
         a fit that has begun is not interrupted. What is tried then depends on the machine.
     ordered : bool
-        Rows are in order of time: evaluator windows of the later half, each by what was learned from
-        the rows before it, rather than folds of rows at random.
+        Rows are in order of time: judge windows of the later half, each by what was learned
+        from the rows before it, rather than folds of rows at random.
     n_folds : int
         Folds or windows. With many rows not all are needed: 2,000 judged rows are enough.
     n_scenarios : int
@@ -100,7 +100,7 @@ class AutoLearner(Learner):
         A row per method, cheapest first: `method`, `cost` of its decisions on rows it was not
         fitted to, `lower` and `upper` end of a 95 % interval, `difference` to the best candidate
         with its standard `error`, `seconds` of a fit, `weight` in the policy, and a `note`. The
-        row "union" is the weighted union; its weights were chosen on the rows that evaluator it.
+        row "union" is the weighted union; its weights were chosen on the rows that judge it.
     verdict_ : str
         What it comes to, in a sentence.
 
