@@ -25,7 +25,17 @@ def test_there_is_one_version():
     assert fw.__version__ == PROJECT["version"]
 
 
-HEAVY = ["matplotlib", "pandas", "typer", "rich", "numba", "cvxpy", "scipy.stats", "torch"]
+HEAVY = [
+    "matplotlib",
+    "narwhals",
+    "pandas",
+    "typer",
+    "rich",
+    "numba",
+    "cvxpy",
+    "scipy.stats",
+    "torch",
+]
 
 
 def test_importing_forewise_imports_nothing_heavy():

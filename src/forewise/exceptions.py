@@ -66,3 +66,7 @@ class MissingDataError(ForewiseError, FileNotFoundError):
 
 class ExtrapolationWarning(UserWarning):
     """Contexts far outside those of training were decided by a network, which may say anything."""
+
+
+class ColumnWarning(UserWarning):
+    """A table has categories or missing values that training had not; the message counts them."""

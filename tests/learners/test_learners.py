@@ -213,7 +213,9 @@ def test_bad_contexts_when_deciding():
     learner = fw.DecoupledLearner(NEWSVENDOR, fw.EmpiricalPredictor()).fit(frame, y)
     with pytest.raises(fw.InvalidInputError, match="wind"):
         learner.decide(frame.rename(columns={"rain": "wind"}))
-    with pytest.raises(fw.InvalidInputError, match=r"NaN or infinity in 'rain' \(1 of 64"):
+    with pytest.raises(fw.InvalidInputError, match=r"infinity in 'rain' \(1 of 64"):
+        learner.decide(frame.assign(rain=[np.inf, *frame["rain"][1:]]))
+    with pytest.warns(fw.exceptions.ColumnWarning, match="'rain' is missing in 1 of 64 rows"):
         learner.decide(frame.assign(rain=[np.nan, *frame["rain"][1:]]))
     with pytest.raises(fw.InvalidInputError, match="n_scenarios must"):
         learner.decide(frame, n_scenarios=0)

@@ -208,12 +208,13 @@ def test_bad_tables_are_refused(predictor):
     X, y = table(30)
     frame = pd.DataFrame(X, columns=COLUMNS)
     sold = pd.DataFrame({"sold": np.r_[np.inf, y[1:, 0]]})
-    hole = frame.assign(price=frame["price"].where(frame.index != 3))
+    hole = np.where(np.arange(30)[:, None] == 3, np.nan, X)
     fitted = clone(predictor).fit(frame, y)
     bad_fits = [
-        (hole, y, r"X must be finite.*'price' \(1 of 30 rows"),
+        (hole, y, r"X must be finite.*column 1 \(1 of 30 rows"),
+        (frame.assign(price=np.inf), y, r"X must be finite.*'price' \(30 of 30 rows"),
         (X, sold, r"y must be finite.*'sold'"),
-        (frame.assign(day="Monday"), y, r"numbers in every column.*'day'"),
+        (frame.assign(day=[f"day {i}" for i in range(30)]), y, r"'day' is text.*leave it out"),
         (sparse.csr_array(X), y, r"[Ss]parse"),
         (X, y[:-1], "same number of rows"),
         (X, None, "requires y to be passed"),

@@ -12,6 +12,7 @@ from forewise.policy.base import Policy
 from forewise.policy.packing import KIND, VERSION, register, unpack
 from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.storage import read_folder
+from forewise.validation import columns
 
 # What version 2 of the format calls otherwise than version 1.
 _RENAMED_CLASSES = {
@@ -39,6 +40,7 @@ for _module, _names in {
     "OffSupportFallback PointPredictor QuantileBoostingPredictor ResidualPredictor "
     "StackedPredictor Training",
     base: "DirectPolicy ScenarioPolicy",
+    columns: "BooleanColumn CategoryColumn Columns DateColumn IgnoredColumn NumberColumn",
 }.items():
     for _name in _names.split():
         register(getattr(_module, _name))

@@ -66,6 +66,12 @@ class Predictor(BaseEstimator, ABC):
     def is_fitted(self) -> bool:
         return "n_features_in_" in vars(self)
 
+    @property
+    def n_inputs(self) -> int:
+        """Columns of checked contexts: those of the table, or its features where it is encoded."""
+        columns = getattr(self, "table_columns_", None)
+        return self.n_features_in_ if columns is None else len(columns.features)
+
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, as far as they can be stored."""
         return {

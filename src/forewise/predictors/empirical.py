@@ -68,20 +68,25 @@ class GroupedPredictor(Predictor):
         names = [by] if isinstance(by, str | Integral) else list(by)
         if not names:
             raise InvalidInputError("by must name at least one column, but is empty")
-        self.columns_ = np.array([self._column(name) for name in names])
+        self.columns_ = np.concatenate([self._columns(name) for name in names])
         self.groups_, group = np.unique(X[:, self.columns_], axis=0, return_inverse=True)
         order = outcome_order(y)
         order = order[np.argsort(group[order], kind="stable")]
         self.outcomes_ = y[order]
         self.starts_ = np.concatenate([[0], np.bincount(group).cumsum()])
 
-    def _column(self, name: Any) -> int:
+    def _columns(self, name: Any) -> list[int]:
+        """Numbers of a column's features: several, where it is text."""
         known = list(getattr(self, "feature_names_in_", []))
-        if isinstance(name, str) and name in known:
-            return known.index(name)
         number = isinstance(name, Integral) and not isinstance(name, bool)
-        if number and 0 <= name < self.n_features_in_:
-            return int(name)
+        if isinstance(name, str) and name in known:
+            place = known.index(name)
+        elif number and 0 <= name < self.n_features_in_:
+            place = int(name)
+        else:
+            place = None
+        if place is not None:
+            return [place] if self.table_columns_ is None else self.table_columns_.places(place)
         named = ", ".join(known) if known else f"numbers 0 to {self.n_features_in_ - 1}, no names"
         raise InvalidInputError(
             f"by must name columns of X, but has {name!r}; the columns of X are: {named}"

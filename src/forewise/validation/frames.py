@@ -25,6 +25,34 @@ def is_series(value: Any) -> bool:
     return pandas is not None and isinstance(value, pandas.Series)
 
 
+def as_frame(value: Any) -> Any:
+    """A pandas data frame of any data frame (polars, Arrow, ...); None of anything else.
+
+    Column by column through NumPy, so that pandas needs no Arrow for it.
+    """
+    if is_frame(value):
+        return value
+    other = other_frame(value)
+    if other is None:
+        return None
+    import pandas as pd
+
+    return pd.DataFrame({name: other[name].to_numpy() for name in other.columns})
+
+
+def other_frame(value: Any) -> Any:
+    """A narwhals frame of a data frame that is not pandas'; None of anything else."""
+    if isinstance(value, np.ndarray | torch.Tensor | list | tuple) or is_labelled(value):
+        return None
+    # What no other library has made is no frame of it.
+    if type(value).__module__.partition(".")[0] in ("builtins", "numpy", "scipy", "forewise"):
+        return None
+    import narwhals
+
+    frame = narwhals.from_native(value, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, narwhals.DataFrame) else None
+
+
 def is_labelled(value: Any) -> bool:
     """Whether its rows have labels: a data frame or a series."""
     return is_frame(value) or is_series(value)
@@ -55,7 +83,8 @@ def column_names(table: Any) -> list[str] | None:
         return [str(name) for name in table.columns]
     if is_series(table) and table.name is not None:
         return [str(table.name)]
-    return None
+    other = other_frame(table)
+    return None if other is None else [str(name) for name in other.columns]
 
 
 def like(X: Any, values: np.ndarray, columns: list[str]) -> Any:
@@ -64,7 +93,11 @@ def like(X: Any, values: np.ndarray, columns: list[str]) -> Any:
         return type(X)(values, index=X.index, columns=columns)
     if isinstance(X, torch.Tensor):
         return torch.from_numpy(values).to(X.device)
-    return values
+    other = other_frame(X)
+    if other is None:
+        return values
+    parts = dict(zip(columns, values.T, strict=True))
+    return type(other).from_dict(parts, backend=other.implementation).to_native()
 
 
 def take_rows(table: Any, rows: Any) -> Any:
@@ -73,7 +106,8 @@ def take_rows(table: Any, rows: Any) -> Any:
         return table.iloc[rows]
     if isinstance(table, list | tuple):
         return [table[i] for i in np.arange(len(table))[rows]]
-    return table[rows]
+    other = other_frame(table)
+    return table[rows] if other is None else other[rows].to_native()
 
 
 def require_number_columns(name: str, frame: Any, advice: str) -> None:

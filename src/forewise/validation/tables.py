@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_array, validate_data
 
 from forewise.exceptions import InputTypeError, InvalidInputError
 from forewise.validation.arguments import as_plain
+from forewise.validation.columns import Columns
 from forewise.validation.frames import (
+    as_frame,
     column_names,
     is_frame,
     is_labelled,
@@ -25,10 +27,8 @@ from forewise.validation.frames import (
 )
 from forewise.validation.given import Given
 
-_CONTEXT_ADVICE = (
-    "encode text and dates as numbers (pandas.get_dummies for categories, pandas.to_numeric for "
-    "numbers that were read as text) or drop them"
-)
+_AS_NUMBERS = {"dtype": np.float64, "order": "C"}
+_CONTEXT_ADVICE = "fit on a data frame with text, and it is encoded, or make it numbers"
 _OUTCOME_ADVICE = (
     "outcomes are quantities; convert numbers that were read as text with pandas.to_numeric, after "
     ".str.replace(',', '.') if they have decimal commas"
@@ -74,12 +74,42 @@ def check_validation_data(
 def check_contexts(
     estimator: BaseEstimator, X: Any, *, reset: bool = False, name: str = "X"
 ) -> np.ndarray:
-    """Contexts (n_contexts, n_features) as float64, in the columns the estimator was fitted on."""
-    X = _plain(X, name, _CONTEXT_ADVICE)
+    """Contexts (n_contexts, n_inputs) as float64, in the columns the estimator was fitted on.
+
+    Data frames are encoded by their `Columns`, which the estimator keeps as ``table_columns_``.
+    """
+    frame = as_frame(X)
+    columns = getattr(estimator, "table_columns_", None)
+    if reset:
+        columns = None if frame is None else _columns_of(frame, name)
+    encoded = frame is not None and columns is not None
+    if not encoded:
+        if columns is not None and not columns.are_numbers:
+            raise InvalidInputError(
+                f"{name} must be a data frame with the columns that were fitted, "
+                f"{listed([repr(column) for column in columns.names])}, but came as a "
+                f"{type(X).__name__}, in which text and missing values have no place"
+            )
+        X = _plain(X, name, _CONTEXT_ADVICE)
     try:
-        return validate_data(estimator, X, reset=reset, dtype=np.float64, order="C")
+        checked = validate_data(
+            estimator, X, reset=reset, skip_check_array=encoded, **({} if encoded else _AS_NUMBERS)
+        )
     except (ValueError, TypeError) as error:
         raise _as_input_error(error, name) from error
+    if reset:
+        estimator.table_columns_ = columns
+    return columns.encode(frame) if columns is not None and encoded else checked
+
+
+def _columns_of(frame: Any, name: str) -> Columns:
+    if 0 in frame.shape:
+        # The words are those that scikit-learn's own estimators use.
+        raise InvalidInputError(
+            f"{name} must have rows and columns, but is empty: Found array with "
+            f"{frame.shape[0]} sample(s) and {frame.shape[1]} feature(s)"
+        )
+    return Columns.from_frame(frame)
 
 
 def check_outcomes(estimator: BaseEstimator, y: Any, name: str = "y") -> np.ndarray:
@@ -155,6 +185,7 @@ def _labels(tables: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _plain(table: Any, name: str, advice: str) -> Any:
     """What scikit-learn can check: text and missing values are told by column here."""
+    table = table if as_frame(table) is None else as_frame(table)
     if is_series(table) or is_frame(table):
         frame = (
             table if is_frame(table) else table.to_frame(name if table.name is None else table.name)

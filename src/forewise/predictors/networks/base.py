@@ -267,7 +267,7 @@ class NetworkPredictor(Predictor):
     def restore(self, state: dict[str, Any]) -> None:
         """Build the network anew and fill it."""
         super().restore({name: value for name, value in state.items() if name != "network_"})
-        self.network_ = self._build(self.n_features_in_, Generator())
+        self.network_ = self._build(self.n_inputs, Generator())
         weights = {name: torch.tensor(value) for name, value in state["network_"].items()}
         self.network_.load_state_dict(weights)
 

@@ -1,0 +1,145 @@
+"""Text that means numbers, truth values or days, as spreadsheets write them.
+
+A whole column is read at once, because one value alone can be ambiguous: "1,234" is a decimal comma
+beside "1,2" and "03/04/2024" is a day in April beside "25/04/2024". Each reader returns None where
+the column is something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What stands where a value is missing, in lower case.
+MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "?", "-", "<na>", "nat"}
+_TRUE = {"1", "true", "t", "yes", "y", "on", "ja", "j", "oui", "si", "sí", "wahr", "vrai", "x", "✓"}
+_FALSE = {"0", "false", "f", "no", "n", "off", "nein", "non", "falsch", "faux"}
+
+_POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_GROUPED_POINT = re.compile(r"[+-]?\d{1,3}([ ',]\d{3})+(\.\d+)?")  # 1,234.5
+_GROUPED_COMMA = re.compile(r"[+-]?\d{1,3}([ '.]\d{3})+(,\d+)?")  # 1.234,5
+_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: a thousand, or a little over one
+
+_YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ](.+))?")
+_DAY_FIRST = re.compile(r"(\d{1,2})[.-](\d{1,2})[.-](\d{4}|\d{2})(?: (.+))?")
+_SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?: (.+))?")
+_NAMED = re.compile(r"\d{1,2}[ -][A-Za-z]{3,9}\.?[ -]\d{4}|[A-Za-z]{3,9}\.? \d{1,2},? \d{4}")
+_COMPACT = re.compile(r"(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+
+
+def distinct(column: pd.Series) -> tuple[np.ndarray, list[str | None]]:
+    """The number of each row's text (n_rows,), and the texts, without spaces around.
+
+    Each text stands once but for spaces; None is what is missing.
+    """
+    import pandas as pd
+
+    codes, values = pd.factorize(column, use_na_sentinel=True)
+    texts = [str(value).strip() for value in values]
+    known = [None if text.lower() in MISSING else text for text in texts]
+    return np.where(codes < 0, len(known), codes), [*known, None]
+
+
+def as_booleans(texts: Iterable[str | None]) -> dict[str, float] | None:
+    """1 for each spelling of yes and 0 for each of no; None unless the column has both.
+
+    Crosses alone are a column of yes and no too, whose empty cells say no.
+    """
+    present = {text for text in texts if text is not None}
+    lower = {text.lower() for text in present}
+    if not present or not lower <= _TRUE | _FALSE:
+        return None
+    if not (lower & _TRUE and lower & _FALSE) and not lower <= {"x", "✓"}:
+        return None
+    return {text: float(text.lower() in _TRUE) for text in present}
+
+
+def as_numbers(texts: Iterable[str | None], decimal: str) -> dict[str, float]:
+    """The number of each text, all with this decimal mark; others are left out."""
+    plain, grouped = (_POINT, _GROUPED_POINT) if decimal == "." else (_COMMA, _GROUPED_COMMA)
+    separators = str.maketrans("", "", " '" + ("," if decimal == "." else "."))
+    numbers = {}
+    for text in texts:
+        spaced = (text or "").replace("\u00a0", " ")
+        if plain.fullmatch(spaced) or grouped.fullmatch(spaced):
+            numbers[str(text)] = float(spaced.translate(separators).replace(decimal, "."))
+    return numbers
+
+
+def decimal_mark(texts: Iterable[str | None]) -> str | None:
+    """The decimal point or comma of a column's numbers; None where not all texts are numbers."""
+    present = [text.replace("\u00a0", " ") for text in texts if text is not None]
+    if not present:
+        return None
+    if all(_POINT.fullmatch(text) for text in present):
+        return "."
+    if all(_COMMA.fullmatch(text) for text in present):
+        # Every comma before three digits: 1,234 and 12,500 are thousands, as nobody writes all
+        # numbers with three decimals; 0,125 is no thousand.
+        commas = [text for text in present if "," in text]
+        return "." if all(_AMBIGUOUS.fullmatch(text) for text in commas) else ","
+    if all(_POINT.fullmatch(text) or _GROUPED_POINT.fullmatch(text) for text in present):
+        return "."
+    if all(_COMMA.fullmatch(text) or _GROUPED_COMMA.fullmatch(text) for text in present):
+        return ","
+    return None
+
+
+def as_days(texts: Iterable[str | None], day_first: bool | None = None) -> dict[str, Any] | None:
+    """The moment of each text as datetime64[s]; spellings may differ from row to row.
+
+    2024-04-03, 2024/04/03, 20240403, 03.04.2024 (day first), 3 Apr 2024, 3/4/2024. Where slashes
+    could mean two days in every row, `day_first` says which; without it the column is no date.
+    """
+    present = {text for text in texts if text is not None}
+    if not present:
+        return None
+    if day_first is None:
+        day_first = slash_order(present)
+        if day_first is None:
+            return None
+    days = {text: _day(text, bool(day_first)) for text in present}
+    return None if any(day is None for day in days.values()) else days
+
+
+def slash_order(texts: Iterable[str | None]) -> bool | None:
+    """Whether 3/4/2024 has its day first, by the other rows; None if they do not tell."""
+    slashed = [match for text in texts if text and (match := _SLASHES.fullmatch(text))]
+    if not slashed:
+        return False
+    first = max(int(match[1]) for match in slashed)
+    second = max(int(match[2]) for match in slashed)
+    if (first > 12) == (second > 12):
+        return None
+    return first > 12
+
+
+def _day(text: str, day_first: bool) -> np.datetime64 | None:
+    import pandas as pd
+
+    if match := _YEAR_FIRST.fullmatch(text):
+        year, month, day, time = match.groups()
+    elif match := _DAY_FIRST.fullmatch(text):
+        day, month, year, time = match.groups()
+    elif match := _SLASHES.fullmatch(text):
+        one, two, year, time = match.groups()
+        day, month = (one, two) if day_first else (two, one)
+    elif _COMPACT.fullmatch(text):
+        year, month, day, time = text[:4], text[4:6], text[6:], None
+    elif _NAMED.fullmatch(text):
+        moment = pd.to_datetime(text, errors="coerce")
+        return None if pd.isna(moment) else np.datetime64(moment, "s")
+    else:
+        return None
+    year = f"20{year}" if len(year) == 2 else year
+    moment = pd.to_datetime(f"{year}-{int(month):02}-{int(day):02} {time or ''}", errors="coerce")
+    if pd.isna(moment):
+        return None
+    return np.datetime64(moment.tz_localize(None), "s")
