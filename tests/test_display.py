@@ -50,7 +50,9 @@ def test_what_is_shown_is_the_call_that_makes_it(made):
         fw.QuadraticNewsvendor(np.eye(3), np.ones(3), np.eye(3), 1.0, np.eye(3), 2.0),
         PROBLEM.with_risk(fw.CVaR(0.9)),
         fw.DecoupledLearner(PROBLEM, fw.NeighborPredictor()),
-        fw.CombinedLearner(PROBLEM, fw.BayesianPredictor(training=fw.Training(epochs=3))),
+        fw.CombinedLearner(
+            PROBLEM, fw.predictors.MeanFieldPredictor(training=fw.Training(epochs=3))
+        ),
         fw.DecoupledLearner(PROBLEM, fw.NeighborPredictor()).fit(X, y).policy_,
         fw.solve(PROBLEM, fw.Scenarios(np.ones((50, 9, 30)))),
         fw.solve(PROBLEM, fw.Scenarios(np.ones((50, 9, 30)))).duals,

@@ -7,6 +7,7 @@ looked up under each of their names, so that one probe serves both revisions.
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,12 @@ def named(*names: str) -> Any:
 
 
 INTERIOR = named("InteriorPointSolver", "InteriorPoint")
+MEAN_FIELD = named("predictors.MeanFieldPredictor", "BayesianPredictor")
 FOURIER = named("predictors.FourierFeatures", "PeriodicEncoding")
 FALLBACK = named("predictors.OffSupportFallback", "Caution")
 FALLBACK_ARGUMENT = "caution" if FALLBACK.__name__ == "Caution" else "off_support"
+WARM_BY_DEFAULT = "training" in signature(fw.CombinedLearner).parameters
+COLD = {"pretraining": False} if WARM_BY_DEFAULT else {}
 FOUND: dict[str, np.ndarray] = {}
 
 
@@ -115,8 +119,8 @@ def learning(folder: Path) -> None:
     keep("data", np.column_stack([data.X, data.y]))
     brief = {"training": fw.Training(epochs=4, progress=False), "random_state": 0}
     predictors = {
-        "Bayesian": fw.BayesianPredictor((16, 8), encoding=FOURIER(3), **brief),
-        "off support": fw.BayesianPredictor((16,), **{FALLBACK_ARGUMENT: FALLBACK()}, **brief),
+        "Bayesian": MEAN_FIELD((16, 8), encoding=FOURIER(3), **brief),
+        "off support": MEAN_FIELD((16,), **{FALLBACK_ARGUMENT: FALLBACK()}, **brief),
         "mixture": fw.MixturePredictor(2, (16,), **brief),
         "point": fw.PointPredictor((16,), **brief),
         "ensemble": fw.EnsemblePredictor(
@@ -135,16 +139,17 @@ def learning(folder: Path) -> None:
         keep(f"{name}/scenarios", learner.policy_.predictor.sample(new, 16, random_state=1).values)
         keep(f"{name}/decision", learner.decide(new))
         learner.policy_.save(folder / f"policy {name}")
-    combined = fw.CombinedLearner(problem, fw.BayesianPredictor((16,), **brief)).fit(X, y)
+    combined = fw.CombinedLearner(problem, MEAN_FIELD((16,), **brief), **COLD).fit(X, y)
+    given = "training" if COLD else "pretraining"  # the other of two is the predictor's
     warm = fw.CombinedLearner(
-        problem, fw.GaussianPredictor((16,), **brief), pretraining=brief["training"]
+        problem, fw.GaussianPredictor((16,), **brief), **{given: brief["training"]}
     ).fit(X, y)
     direct = fw.DirectLearner(problem, fw.PointPredictor((16,), **brief)).fit(X, y)
     for name, learner in {"combined": combined, "warm": warm, "direct": direct}.items():
         keep(f"{name}/decision", learner.decide(new))
-        keep(f"{name}/loss", [record["loss"] for record in learner.history_])
+        keep(f"{name}/loss", [r["loss"] for r in learner.history_ if "loss" in r])
     nvqp = fw.datasets.nvqp(80, random_state=0)
-    through = fw.CombinedLearner(fw.datasets.nvqp_problem(), fw.BayesianPredictor((16,), **brief))
+    through = fw.CombinedLearner(fw.datasets.nvqp_problem(), MEAN_FIELD((16,), **brief), **COLD)
     keep("NVQP/decision", through.fit(nvqp.X[:60], nvqp.y[:60]).decide(nvqp.X[60:], 32))
 
 

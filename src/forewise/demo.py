@@ -77,20 +77,17 @@ def learners() -> dict[tuple[str, str], fw.Learner]:
     """The paper's five methods and nearest neighbours, with small budgets; by name and kind."""
     problem = fw.datasets.nv_problem()
     long = fw.Training(epochs=120, batch_size=32, learning_rate=3e-3, progress=True)
-    brief = fw.Training(epochs=40, batch_size=32, progress=True)
     neighbors = fw.NeighborPredictor(n_neighbors=30, kernel="epanechnikov")
     process = fw.GaussianProcessPredictor(alpha=0.1, max_rows=1000)
     point = fw.PointPredictor(training=long, random_state=0)
-    bayesian = fw.BayesianPredictor(n_scenarios=8, training=long, random_state=0)
+    bayesian = fw.BayesianPredictor(training=fw.Training(progress=True), random_state=0)
     return {
         ("kNN-SAA", "nearest neighbours"): fw.DecoupledLearner(problem, neighbors),
         ("D-ANN", "point forecast"): fw.DecoupledLearner(problem, point),
         ("D-GP", "Gaussian process"): fw.DecoupledLearner(problem, process),
         ("D-BNN", "Bayesian network"): fw.DecoupledLearner(problem, bayesian),
         ("C-ANN", "point, through the solver"): fw.CombinedLearner(problem, point),
-        ("C-BNN", "Bayesian, through the solver"): fw.CombinedLearner(
-            problem, bayesian, pretraining=brief
-        ),
+        ("C-BNN", "Bayesian, through the solver"): fw.CombinedLearner(problem, bayesian),
     }
 
 

@@ -64,6 +64,10 @@ class MissingDataError(ForewiseError, FileNotFoundError):
     """A data set is not on this computer; the message says where it was sought, how to get it."""
 
 
+class DiscardedTrainingWarning(UserWarning):
+    """Training through the solver made nothing better; the weights before it were kept."""
+
+
 class ExtrapolationWarning(UserWarning):
     """Contexts far outside those of training were decided by a network, which may say anything."""
 

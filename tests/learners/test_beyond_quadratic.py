@@ -37,7 +37,7 @@ def gaussian():
     "learner",
     [
         lambda: fw.DecoupledLearner(conic(), fw.NeighborPredictor()),
-        lambda: fw.CombinedLearner(conic(), gaussian(), n_scenarios=3),
+        lambda: fw.CombinedLearner(conic(), gaussian(), 3, pretraining=False),
         lambda: fw.DirectLearner(
             conic(), fw.PointPredictor((4,), training=BRIEF, random_state=0)
         ),

@@ -37,7 +37,7 @@ def learners(problem: fw.Problem) -> list[fw.Learner]:
     return [
         fw.DecoupledLearner(problem, fw.EmpiricalPredictor()),
         fw.DecoupledLearner(problem, fw.GaussianPredictor(**network)),
-        fw.CombinedLearner(problem, fw.GaussianPredictor(**network), n_scenarios=4),
+        fw.CombinedLearner(problem, fw.GaussianPredictor(**network), 4, pretraining=False),
         fw.DirectLearner(problem, fw.PointPredictor(**network)),
     ]
 

@@ -43,7 +43,7 @@ def rows(n=80):
 
 def network(**settings):
     training = fw.Training(**{"epochs": EPOCHS, "batch_size": 32} | settings)
-    return fw.BayesianPredictor((8,), n_scenarios=4, training=training, random_state=0)
+    return fw.predictors.MeanFieldPredictor((8,), n_scenarios=4, training=training, random_state=0)
 
 
 def decoupled(monitor=None, solver=None, problem=PROBLEM):
@@ -124,7 +124,8 @@ def test_a_combined_fit_resumes_with_the_same_solver_and_problem_only(tmp_path, 
             "solver": fw.InteriorPointSolver(),
             "n_scenarios": 4,
         } | changes
-        learner = fw.CombinedLearner(predictor=network(checkpoint=folder, epochs=3), **arguments)
+        own = network(checkpoint=folder, epochs=3)
+        learner = fw.CombinedLearner(predictor=own, pretraining=False, **arguments)
         return learner.fit(*rows())
 
     folder = tmp_path / "checkpoint"
@@ -141,6 +142,6 @@ def test_a_combined_fit_resumes_with_the_same_solver_and_problem_only(tmp_path, 
 
 def test_pretraining_and_training_have_a_checkpoint_each(tmp_path):
     training = fw.Training(epochs=2, checkpoint=tmp_path)
-    predictor = fw.BayesianPredictor((8,), training=training, random_state=0)
+    predictor = fw.predictors.MeanFieldPredictor((8,), training=training, random_state=0)
     with pytest.raises(fw.InvalidInputError, match="checkpoint"):
-        fw.CombinedLearner(PROBLEM, predictor, pretraining=replace(training, epochs=1)).fit(*rows())
+        fw.CombinedLearner(PROBLEM, predictor, training=replace(training, epochs=1)).fit(*rows())

@@ -24,14 +24,16 @@ def learner(predictor):
 
 NETWORKS = {
     "point": learner(fw.PointPredictor(training=FEW)),
-    "Bayesian": learner(fw.BayesianPredictor(training=FEW)),
-    "combined": fw.CombinedLearner(PROBLEM, fw.GaussianPredictor(training=FEW)),
+    "Bayesian": learner(fw.predictors.MeanFieldPredictor(training=FEW)),
+    "combined": fw.CombinedLearner(PROBLEM, fw.GaussianPredictor(training=FEW), pretraining=False),
     "direct": fw.DirectLearner(PROBLEM, fw.PointPredictor(training=FEW)),
 }
 QUIET = {
-    "held": learner(fw.BayesianPredictor(extrapolate=False, training=FEW)),
+    "held": learner(fw.predictors.MeanFieldPredictor(extrapolate=False, training=FEW)),
     "cautious": learner(
-        fw.BayesianPredictor(off_support=fw.predictors.OffSupportFallback(), training=FEW)
+        fw.predictors.MeanFieldPredictor(
+            off_support=fw.predictors.OffSupportFallback(), training=FEW
+        )
     ),
     "forest": learner(fw.ForestPredictor()),
     "neighbours": learner(fw.NeighborPredictor()),

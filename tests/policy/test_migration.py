@@ -1,4 +1,4 @@
-"""Policies that version 1 of the format stored load and decide as they did."""
+"""Policies that older versions of the format stored load and decide as they did."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forewise.storage import read_folder, write_folder
 PAPER = Path(__file__).parents[2] / "lab/results/paper/policies/nv1-panels/seed0"
 X = np.random.default_rng(0).normal(size=(40, 2))
 y = 5 + X + np.random.default_rng(1).normal(size=(40, 2))
-# By what version 2 calls it: classes, arguments of any class or of one, and fitted attributes.
+# By present names: classes, arguments of any class or of one, and fitted attributes.
 OLD_NAMES = {
     "OffSupportFallback": "Caution",
     "ClarabelEngine": "Clarabel",
@@ -23,10 +23,13 @@ OLD_NAMES = {
     "MoreauEngine": "Moreau",
     "FourierFeatures": "PeriodicEncoding",
     "WeightedQuantileSolver": "WeightedQuantile",
+    "MeanFieldPredictor": "BayesianPredictor",
     "off_support": "caution",
     "quantile": "usual",
     "typical_distance_": "usual_distance_",
 }
+
+OLD_HEADER = ("BayesianPredictor", "Caution", "usual", "usual_distance_", "caution")
 
 
 @pytest.mark.skipif(not PAPER.exists(), reason="no stored results here")
@@ -55,8 +58,8 @@ def as_version_1(folder: Path) -> None:
             moved["class"] = OLD_NAMES.get(tree["class"], tree["class"])
         return moved
 
-    version, content = read_folder(folder, kind="policy", versions=[2])
-    assert version == 2
+    version, content = read_folder(folder, kind="policy", versions=[3])
+    assert version == 3
     shutil.rmtree(folder)
     write_folder(folder, renamed(content), kind="policy", version=1)
 
@@ -72,7 +75,7 @@ def as_version_1(folder: Path) -> None:
     ids=repr,
 )
 def test_every_renamed_class_and_argument_is_read(tmp_path, solver):
-    predictor = fw.BayesianPredictor(
+    predictor = fw.predictors.MeanFieldPredictor(
         (4,),
         encoding=fw.predictors.FourierFeatures(2),
         off_support=fw.predictors.OffSupportFallback(0.5, 1.1),
@@ -83,7 +86,7 @@ def test_every_renamed_class_and_argument_is_read(tmp_path, solver):
     policy.save(tmp_path / "policy")
     as_version_1(tmp_path / "policy")
     header = (tmp_path / "policy" / "header.json").read_text()
-    assert all(f'"{name}"' in header for name in ("Caution", "usual", "usual_distance_", "caution"))
+    assert all(f'"{name}"' in header for name in OLD_HEADER)
     loaded = fw.load_policy(tmp_path / "policy")
     assert loaded.solver == solver
     assert loaded.predictor.off_support == predictor.off_support
@@ -94,8 +97,28 @@ def test_keys_of_a_users_own_dict_are_not_renamed(tmp_path):
     policy = fw.policy.ScenarioPolicy(fw.Newsvendor(3, 1), fw.EmpiricalPredictor().fit(X, y))
     policy.predictor.notes_ = {"caution": 1, "class": "Caution"}
     policy.save(tmp_path / "policy")
-    _, content = read_folder(tmp_path / "policy", kind="policy", versions=[2])
+    _, content = read_folder(tmp_path / "policy", kind="policy", versions=[3])
     shutil.rmtree(tmp_path / "policy")
     write_folder(tmp_path / "policy", content, kind="policy", version=1)
     loaded = fw.load_policy(tmp_path / "policy")
     assert loaded.predictor.notes_ == {"caution": 1, "class": "Caution"}
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_what_version_2_called_bayesian_is_the_papers_network(tmp_path, ensemble):
+    brief = {"training": fw.Training(epochs=1), "random_state": 0}
+    predictor = fw.predictors.MeanFieldPredictor((4,), 2, 0.01, n_factors=1, **brief)
+    if ensemble:
+        predictor = fw.EnsemblePredictor(predictor, 2, random_state=0)
+    policy = fw.policy.ScenarioPolicy(fw.Newsvendor(3, 1), predictor.fit(X, y))
+    policy.save(tmp_path / "policy")
+    _, content = read_folder(tmp_path / "policy", kind="policy", versions=[3])
+    made = content["policy"]["settings"]["predictor"]
+    if ensemble:
+        made = made["settings"]["member"]
+    assert made["class"] == "MeanFieldPredictor"
+    made["class"] = "BayesianPredictor"
+    shutil.rmtree(tmp_path / "policy")
+    write_folder(tmp_path / "policy", content, kind="policy", version=2)
+    loaded = fw.load_policy(tmp_path / "policy")
+    assert np.array_equal(loaded.decide(X), policy.decide(X))

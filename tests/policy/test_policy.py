@@ -19,7 +19,7 @@ BUDGETED = fw.QuadraticNewsvendor(
     [1.0, 2.0], 0.0, 1.0, [9.0, 4.0], 1.0, [1.0, 2.0], price=[1.0, 1.0], budget=4.0
 )
 PREDICTORS = [
-    fw.BayesianPredictor((8,), training=BRIEF, random_state=np.random.RandomState(0)),
+    fw.predictors.MeanFieldPredictor((8,), training=BRIEF, random_state=np.random.RandomState(0)),
     fw.MixturePredictor(2, (8,), training=BRIEF, random_state=0),
     fw.PointPredictor(
         (8,), training=fw.Training(epochs=2, schedule=fw.predictors.ExponentialSchedule())
@@ -27,7 +27,7 @@ PREDICTORS = [
     fw.GaussianPredictor((8,), n_factors=1, training=BRIEF, random_state=0),
     fw.EnsemblePredictor(fw.PointPredictor((8,), training=BRIEF), 3, random_state=0),
     fw.EnsemblePredictor(
-        fw.BayesianPredictor(
+        fw.predictors.MeanFieldPredictor(
             (8,),
             2,
             encoding=fw.predictors.FourierFeatures(2),
@@ -166,7 +166,7 @@ def test_what_cannot_be_stored_says_so(tmp_path):
 
 def rewritten(folder, change):
     """Change the header's tree as an attacker would, checksum and all."""
-    version, content = read_folder(folder, kind="policy", versions=[2])
+    version, content = read_folder(folder, kind="policy", versions=[3])
     change(content)
     shutil.rmtree(folder)
     write_folder(folder, content, kind="policy", version=version)
@@ -195,7 +195,7 @@ def test_a_header_that_was_tampered_with_runs_nothing(tmp_path, fitted, change, 
 
 def test_a_policy_of_another_version_says_so(tmp_path, fitted):
     fitted.policy_.save(tmp_path / "policy")
-    _, content = read_folder(tmp_path / "policy", kind="policy", versions=[2])
+    _, content = read_folder(tmp_path / "policy", kind="policy", versions=[3])
     write_folder(tmp_path / "policy", content, kind="policy", version=99)
     with pytest.raises(fw.exceptions.StorageError, match="99"):
         fw.load_policy(tmp_path / "policy")

@@ -13,6 +13,8 @@ import forewise as fw
 N = 150
 BRIEF = fw.Training(epochs=1, batch_size=64)
 NETWORK = {"training": BRIEF, "random_state": 0}
+MEAN_FIELD, NORMAL = fw.predictors.MeanField(), fw.predictors.NormalHead()
+LINEAR = fw.predictors.LinearEmbedding()
 
 
 def table(n, n_outcomes, n_features, seed=0):
@@ -24,20 +26,27 @@ def table(n, n_outcomes, n_features, seed=0):
 
 # Widths that are no multiple of what vector instructions take at a time are the hard ones.
 PREDICTORS = {
-    "Bayesian": fw.BayesianPredictor(**NETWORK),
-    "Bayesian, odd": fw.BayesianPredictor((17, 9), n_factors=2, **NETWORK),
-    "Bayesian, waves": fw.BayesianPredictor(
+    "default": fw.BayesianPredictor(**NETWORK),
+    "default, odd": fw.BayesianPredictor((17, 9), 3, **NETWORK),
+    "default, mean field": fw.BayesianPredictor((9,), inference=MEAN_FIELD, **NETWORK),
+    "default, linear": fw.BayesianPredictor((), 3, head=NORMAL, embedding=LINEAR, **NETWORK),
+    "default, ensemble": fw.EnsemblePredictor(
+        fw.BayesianPredictor((9,), 3, training=BRIEF), 2, random_state=0
+    ),
+    "Bayesian": fw.predictors.MeanFieldPredictor(**NETWORK),
+    "Bayesian, odd": fw.predictors.MeanFieldPredictor((17, 9), n_factors=2, **NETWORK),
+    "Bayesian, waves": fw.predictors.MeanFieldPredictor(
         (6,), encoding=fw.predictors.FourierFeatures(3), **NETWORK
     ),
-    "Bayesian, cautious": fw.BayesianPredictor(
+    "Bayesian, cautious": fw.predictors.MeanFieldPredictor(
         (9,), off_support=fw.predictors.OffSupportFallback(), **NETWORK
     ),
-    "Bayesian, held": fw.BayesianPredictor((), extrapolate=False, **NETWORK),
+    "Bayesian, held": fw.predictors.MeanFieldPredictor((), extrapolate=False, **NETWORK),
     "mixture": fw.MixturePredictor(3, (5,), **NETWORK),
     "Gaussian": fw.GaussianPredictor((17, 9), **NETWORK),
     "point": fw.PointPredictor((9,), **NETWORK),
     "ensemble": fw.EnsemblePredictor(
-        fw.BayesianPredictor((6,), training=BRIEF), n_members=3, random_state=0
+        fw.predictors.MeanFieldPredictor((6,), training=BRIEF), n_members=3, random_state=0
     ),
     "Gaussian process": fw.GaussianProcessPredictor(),
     "empirical": fw.EmpiricalPredictor(),
@@ -71,7 +80,7 @@ def test_scenarios_are_those_of_the_row_alone(name, n_features):
 
 def test_the_parts_of_the_variance_are_those_of_the_row_alone():
     X, _ = table(N, 3, 7, seed=1)
-    for name in ("Bayesian, odd", "ensemble", "Gaussian process"):
+    for name in ("default, odd", "Bayesian, odd", "ensemble", "Gaussian process"):
         predictor = PREDICTORS[name].fit(*table(80, 3, 7))
         together = predictor.epistemic_aleatoric(X)
         for rows in cuts():
@@ -112,11 +121,11 @@ PROBLEMS = {
 
 
 def learner(kind, problem):
-    network = fw.BayesianPredictor((9,), n_scenarios=4, **NETWORK)
+    network = fw.BayesianPredictor((9,), **NETWORK)
     if kind == "decoupled":
         return fw.DecoupledLearner(problem, network)
     if kind == "combined":
-        return fw.CombinedLearner(problem, network, n_scenarios=4)
+        return fw.CombinedLearner(problem, network, n_scenarios=4, pretraining=False)
     return fw.DirectLearner(problem, fw.PointPredictor((9,), **NETWORK))
 
 

@@ -19,8 +19,16 @@ from forewise.testing import check_predictor
 from tests.predictors.tables import drawn_in_two_units, moments, table, values_and_weights
 
 BRIEF = {"training": fw.Training(epochs=2, batch_size=16), "random_state": 0}
+LINEAR = fw.predictors.LinearEmbedding()
 NETWORKS = {
-    "bayesian": fw.BayesianPredictor((8,), n_scenarios=3, **BRIEF),
+    "bayesian": fw.BayesianPredictor((8,), 2, **BRIEF),
+    "bayesian-default-ensemble": fw.EnsemblePredictor(fw.BayesianPredictor((8,), 2, **BRIEF), 2, 0),
+    "bayesian-mean-field": fw.BayesianPredictor((8,), 2, fw.predictors.MeanField(), **BRIEF),
+    "bayesian-normal": fw.BayesianPredictor(
+        (), 3, head=fw.predictors.NormalHead(), embedding=LINEAR, extrapolate=0, **BRIEF
+    ),
+    "bayesian-off-support": fw.BayesianPredictor((8,), off_support=OffSupportFallback(), **BRIEF),
+    "mean-field": fw.predictors.MeanFieldPredictor((8,), n_scenarios=3, **BRIEF),
     "mixture": fw.MixturePredictor(2, (8,), n_scenarios=3, **BRIEF),
     "point": fw.PointPredictor((8,), **BRIEF),
     "gaussian": fw.GaussianPredictor((8,), **BRIEF),
@@ -28,7 +36,9 @@ NETWORKS = {
     "fourier": fw.GaussianPredictor((8,), encoding=FourierFeatures(3), **BRIEF),
     "off-support": fw.GaussianPredictor((8,), off_support=OffSupportFallback(), **BRIEF),
     "ensemble": fw.EnsemblePredictor(fw.GaussianPredictor((8,), **BRIEF), 3, 0),
-    "bayesian-ensemble": fw.EnsemblePredictor(fw.BayesianPredictor((8,), 2, **BRIEF), 3, 0),
+    "mean-field-ensemble": fw.EnsemblePredictor(
+        fw.predictors.MeanFieldPredictor((8,), 2, **BRIEF), 3, 0
+    ),
 }
 BASELINES = {
     "empirical": fw.EmpiricalPredictor(),
@@ -247,7 +257,7 @@ def test_bad_validation_rows_are_refused(predictor):
 GROUPED, NEIGHBOR, FOREST = fw.GroupedPredictor, fw.NeighborPredictor, fw.ForestPredictor
 BOOSTING, QUANTILES = fw.BoostingPredictor, fw.QuantileBoostingPredictor
 RESIDUAL, PROCESS = fw.ResidualPredictor, fw.GaussianProcessPredictor
-BAYESIAN = fw.BayesianPredictor
+BAYESIAN, TABLES = fw.predictors.MeanFieldPredictor, fw.BayesianPredictor
 BAD_SETTINGS = [
     (GROUPED(by="month"), "by must name columns of X, but has 'month'; .* day, price, rain"),
     (GROUPED(by=3), "by must name columns of X, but has 3"),
@@ -283,6 +293,13 @@ BAD_SETTINGS = [
     (BAYESIAN(initial_std=-1), "initial_std must be"),
     *((BAYESIAN(noise_bounds=wrong), "noise_bounds must") for wrong in ((1, 1), (0, 1), (2, 1))),
     (BAYESIAN(training=3), "training must be"),
+    (TABLES(training=3), "training must be"),
+    (TABLES(n_members=0), "n_members must be"),
+    *((TABLES(extrapolate=wrong), "extrapolate must be") for wrong in (-1, np.nan, "no")),
+    *((TABLES(inference=wrong), "inference must be") for wrong in ("laplace", LINEAR)),
+    (TABLES(head=fw.predictors.QuantileHead), "head must be .* the class QuantileHead itself"),
+    (TABLES(embedding=FourierFeatures()), "embedding must be"),
+    (fw.EnsemblePredictor(TABLES(hidden_sizes=3)), "hidden_sizes must be"),
     (fw.MixturePredictor(n_components=0), "n_components must be"),
     (fw.EnsemblePredictor(n_members=0), "n_members must be"),
     *(

@@ -45,7 +45,7 @@ def test_a_fast_wave_is_learned_with_the_encoding_and_not_without():
 def test_every_member_of_an_ensemble_sees_the_encoding():
     X = np.linspace(-1, 1, 40)[:, None]
     brief = fw.Training(epochs=1)
-    member = fw.BayesianPredictor((4,), 2, encoding=FourierFeatures(5), training=brief)
+    member = fw.predictors.MeanFieldPredictor((4,), 2, encoding=FourierFeatures(5), training=brief)
     predictor = fw.EnsemblePredictor(member, 3, random_state=0).fit(X, X)
     assert predictor.network_.layout.sizes == (11, 4, 2)
 

@@ -14,8 +14,8 @@ from forewise.predictors.networks.network import (
     EnsembleWeights,
     FixedWeights,
     GaussianWeights,
+    LayeredNetwork,
     Layout,
-    Network,
 )
 from forewise.predictors.sampling import normal_draws, stratified_normals
 
@@ -60,7 +60,9 @@ def linear_predictor():
     """A fitted Bayesian predictor without hidden layers, its weights set by hand."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(40, 2)), random.normal(size=40)
-    predictor = fw.BayesianPredictor((), training=fw.Training(epochs=1), random_state=0).fit(X, y)
+    predictor = fw.predictors.MeanFieldPredictor(
+        (), training=fw.Training(epochs=1), random_state=0
+    ).fit(X, y)
     weights = predictor.network_.weights
     with torch.no_grad():
         # Columns: mean, log-variance; rows: two inputs and the bias.
@@ -91,7 +93,9 @@ def test_moments_of_a_linear_network_are_those_of_the_analysis():
 def test_mean_and_variance_of_a_scenario_come_from_the_same_weights():
     """With a mean and a log-variance that rise together, scatter is larger where means are."""
     layout = Layout((1, 2))
-    network = Network(layout, GaussianWeights(layout, 1.0, 0.01, generator()), GaussianHead(1))
+    network = LayeredNetwork(
+        layout, GaussianWeights(layout, 1.0, 0.01, generator()), GaussianHead(1)
+    )
     draws = torch.tensor([[0.0, 0.0, -1.0, -4.0], [0.0, 0.0, 1.0, 3.0]])
     network.weights.draw = lambda n, g: draws.repeat(n // 2, 1)
     values, weights = network.scenarios(torch.zeros(1, 1), 20_000, generator())
@@ -240,7 +244,7 @@ def test_predictors_with_a_factor_learn_how_noises_move_together():
     settings = {"training": fw.Training(epochs=60, learning_rate=5e-3), "random_state": 0}
     gaussian = fw.GaussianPredictor((16, 16), n_factors=1, **settings)
     predictors = [
-        fw.BayesianPredictor((16, 16), 4, n_factors=1, **settings),
+        fw.predictors.MeanFieldPredictor((16, 16), 4, n_factors=1, **settings),
         gaussian,
         fw.EnsemblePredictor(gaussian, 2, random_state=0),
     ]
@@ -288,10 +292,10 @@ def test_without_extrapolation_contexts_are_held_at_the_edge_of_what_was_seen(en
 def test_point_head_gives_each_member_once():
     layout = Layout((1, 2))
     members = (FixedWeights(layout, generator()) for _ in range(3))
-    network = Network(layout, EnsembleWeights(members), PointHead(2))
+    network = LayeredNetwork(layout, EnsembleWeights(members), PointHead(2))
     values, _ = network.scenarios(torch.zeros(4, 1), 64, generator())
     assert values.shape == (4, 3, 2)
-    network = Network(layout, FixedWeights(layout, generator()), PointHead(2))
+    network = LayeredNetwork(layout, FixedWeights(layout, generator()), PointHead(2))
     values, _ = network.scenarios(torch.zeros(4, 1), 64, generator())
     assert values.shape == (4, 1, 2)
 
@@ -347,7 +351,7 @@ def test_an_ensemble_is_less_certain_than_one_network_where_there_are_no_data():
     X = random.uniform(-1, 1, (200, 1))
     y = np.sin(3 * X) + 0.1 * random.normal(size=(200, 1))
     brief = fw.Training(epochs=60, learning_rate=5e-3)
-    one = fw.BayesianPredictor((32, 32), 2, training=brief, random_state=0)
+    one = fw.predictors.MeanFieldPredictor((32, 32), 2, training=brief, random_state=0)
     far = np.array([[-3.0], [3.0]])
     alone = one.fit(X, y).epistemic_aleatoric(far)[0].mean()
     together = fw.EnsemblePredictor(one, 4, random_state=0).fit(X, y).epistemic_aleatoric(far)[0]

@@ -60,7 +60,7 @@ def test_past_outcomes_have_their_share_and_stand_for_all():
     "predictor",
     [
         GAUSSIAN,
-        fw.BayesianPredictor((8,), 2, **FALLBACK),
+        fw.predictors.MeanFieldPredictor((8,), 2, **FALLBACK),
         fw.MixturePredictor(2, (8,), 2, **FALLBACK),
         fw.EnsemblePredictor(GAUSSIAN, 2, random_state=0),
     ],

@@ -28,7 +28,7 @@ def table(n=120):
 
 def predictor(**training):
     settings = {"epochs": 6, "batch_size": 32} | training
-    return fw.BayesianPredictor(
+    return fw.predictors.MeanFieldPredictor(
         (16,), n_scenarios=4, training=fw.Training(**settings), random_state=1
     )
 
@@ -121,8 +121,9 @@ import forewise as fw
 def fit(checkpoint):
     X = np.linspace(-2, 2, 200)[:, None]
     training = fw.Training(epochs=40, batch_size=16, checkpoint=checkpoint)
-    predictor = fw.BayesianPredictor((16,), n_scenarios=4, training=training, random_state=5)
-    return fw.CombinedLearner(fw.Newsvendor(1.0, 9.0), predictor).fit(X, np.sin(3 * X) + 3).policy_
+    predictor = fw.predictors.MeanFieldPredictor((16,), 4, training=training, random_state=5)
+    learner = fw.CombinedLearner(fw.Newsvendor(1.0, 9.0), predictor, pretraining=False)
+    return learner.fit(X, np.sin(3 * X) + 3).policy_
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
@@ -217,7 +218,9 @@ def interrupted(monkeypatch, fit):
 def of_rows(rows=None, validation=(X_VAL, Y_VAL), predictor=None, training=None):
     settings = {"hidden_sizes": (16,), "n_scenarios": 4, "random_state": 1} | (predictor or {})
     training = fw.Training(**{"epochs": 6, "batch_size": 32} | (training or {}))
-    return fw.BayesianPredictor(**settings, training=training).fit(*(rows or table()), *validation)
+    return fw.predictors.MeanFieldPredictor(**settings, training=training).fit(
+        *(rows or table()), *validation
+    )
 
 
 @pytest.mark.parametrize("part", OTHER_FITS)

@@ -69,6 +69,47 @@ def test_forest_uses_the_column_that_matters():
     np.testing.assert_allclose(variance, 100 / 12, rtol=0.4)
 
 
+def support(predictor, X):
+    """Mean number of past outcomes that a context's weight is spread over."""
+    weights = predictor._weights(X)
+    return float((1 / (weights**2).sum(axis=1)).mean())
+
+
+@pytest.mark.parametrize("n_outcomes", [1, 2])
+def test_leaves_are_as_large_as_the_noise_asks_for(n_outcomes):
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(300, 2))
+    noise = random.normal(size=(300, n_outcomes))
+    curve, nothing = (
+        fw.ForestPredictor(n_trees=40).fit(X, y)
+        for y in (np.sin(6 * X[:, :1]) + 0.01 * noise, noise)
+    )
+    assert support(curve, X) < 15
+    assert support(nothing, X) > 60
+
+
+def test_trees_that_were_cut_back_are_whole():
+    """Every node but the roots is one node's child, and leaves hold each training row once."""
+    X, y = tables.table(200, 1)
+    predictor = fw.ForestPredictor(n_trees=20).fit(X, y + 50 * np.random.default_rng(0).normal())
+    n_nodes = len(predictor.left_)
+    inner = predictor.left_ >= 0
+    children = np.concatenate([predictor.left_[inner], predictor.right_[inner]])
+    assert np.array_equal(np.sort([*children, *predictor.roots_]), np.arange(n_nodes))
+    counts = np.diff(predictor.leaf_starts_)
+    assert (counts[inner] == 0).all()
+    assert (counts[~inner] > 0).all()
+    order = np.argsort(np.argsort(predictor.outcomes_[:, 0], kind="stable"))
+    leaves = predictor._leaves(X[outcome_order(y)][order])
+    assert np.array_equal(np.bincount(leaves.ravel(), minlength=n_nodes), counts)
+
+
+def test_the_number_of_threads_changes_nothing():
+    X, y = tables.table(100, 2)
+    one, two = (fw.ForestPredictor(n_trees=10, n_jobs=n).fit(X, y).sample(X) for n in (1, 2))
+    np.testing.assert_array_equal(one.values, two.values)
+
+
 # --- boosting ----------------------------------------------------------------------------------
 
 

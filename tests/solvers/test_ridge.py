@@ -83,11 +83,11 @@ def test_combined_learning_through_it():
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 2))
     y = 0.3 + X @ random.normal(size=(2, 4)) + 0.1 * random.normal(size=(60, 4))
-    predictor = fw.BayesianPredictor(
+    predictor = fw.predictors.MeanFieldPredictor(
         (8,), training=fw.Training(epochs=8, learning_rate=0.01), random_state=0
     )
     learner = fw.CombinedLearner(
-        portfolio(), predictor, 4, solver=fw.solvers.RidgeSolver(0.01)
+        portfolio(), predictor, 4, pretraining=False, solver=fw.solvers.RidgeSolver(0.01)
     ).fit(X, y)
     assert learner.history_[-1]["loss"] < learner.history_[0]["loss"]
     assert learner.policy_.solver == fw.solvers.RidgeSolver(0.01)

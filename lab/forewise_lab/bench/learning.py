@@ -75,7 +75,7 @@ def forewise_step(*, combined: bool) -> Callable[[], object]:
     """One step of forewise's own loop, on the paper's NVQP."""
     data = fw.datasets.nvqp(_BATCH, random_state=0)
     settings = fw.Training(batch_size=_BATCH)
-    predictor = fw.BayesianPredictor(
+    predictor = fw.predictors.MeanFieldPredictor(
         _HIDDEN, n_scenarios=_SCENARIOS, training=settings, random_state=0
     )
     rows, _ = predictor.prepare(data.X, data.y, data.X[:2], data.y[:2])
@@ -84,10 +84,11 @@ def forewise_step(*, combined: bool) -> Callable[[], object]:
         job = predictor.job(learner.objective(predictor, rows, None), rows)
     else:
         job = predictor.job(predictor.likelihood(rows, None), rows)
-    optimiser = optimiser_of(job.network, settings)
+    complete = settings.completed(job.defaults, _BATCH)
+    optimiser = optimiser_of(job.network, complete)
     generator = torch.Generator().manual_seed(0)
     everything = torch.arange(_BATCH)
-    return lambda: step(job, settings, optimiser, everything, generator)
+    return lambda: step(job, complete, optimiser, everything, generator)
 
 
 def plain_step() -> Callable[[], object]:
@@ -152,7 +153,7 @@ def measure_deciding(n_contexts: int) -> None:
     torch.set_num_threads(1)
     data = fw.datasets.nvqp(2000, random_state=0)
     training = fw.Training(epochs=1, batch_size=256)
-    predictor = fw.BayesianPredictor(_HIDDEN, training=training, random_state=0)
+    predictor = fw.predictors.MeanFieldPredictor(_HIDDEN, training=training, random_state=0)
     learner = fw.DecoupledLearner(fw.datasets.nvqp_problem(), predictor).fit(data.X, data.y)
     many = np.resize(data.X, (n_contexts, data.X.shape[1]))
     learner.decide(many[:4096], _DECIDING_SCENARIOS)

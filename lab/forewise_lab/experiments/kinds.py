@@ -38,7 +38,7 @@ LEARNERS = ("decoupled", "combined", "direct", "constant", "oracle", FORESIGHT)
 WITHOUT_SCENARIOS = frozenset({"direct", "constant"})
 
 PREDICTORS: dict[str, type[Predictor]] = {
-    "bayesian": predictors.BayesianPredictor,
+    "bayesian": predictors.MeanFieldPredictor,
     "mixture": predictors.MixturePredictor,
     "point": predictors.PointPredictor,
     "gaussian": predictors.GaussianPredictor,

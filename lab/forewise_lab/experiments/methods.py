@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,14 @@ from forewise.exceptions import InvalidInputError
 from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import context_free_regret
 from forewise.policy import Policy, ScenarioPolicy
-from forewise.predictors import OffSupportFallback, PointPredictor, Predictor, Training
+from forewise.predictors import (
+    CosineSchedule,
+    EnsemblePredictor,
+    OffSupportFallback,
+    PointPredictor,
+    Predictor,
+    Training,
+)
 from forewise.predictors.networks.heads import gaussian_head
 from forewise.predictors.networks.network import Layout
 from forewise.problems import Problem
@@ -34,6 +41,14 @@ _FIXED: dict[str, set[str]] = {"constant": {"decision"}, "oracle": set(), FORESI
 # Of the quick version, which only has to run.
 _QUICK = {"n_restarts": 0, "n_trees": 10, "n_neighbors": 20}
 _QUICK_PRETRAINING = 2
+# Of what settings files leave out, whatever the network's own defaults are.
+_DEFAULTS: dict[str, Any] = {
+    "epochs": 200,
+    "batch_size": 128,
+    "learning_rate": 2e-3,
+    "schedule": CosineSchedule(),
+    "validation_share": 0.15,
+}
 # Settings that were renamed: stored rows have hashes with the old names.
 _OLD_NAMES = {"off_support": "caution"}
 #: Settings of a class that are not a method's to set: the grid sets them.
@@ -214,8 +229,9 @@ def _learner(method: Method, task: Task | None) -> Any:
     """The learner; without a task only to check that all its settings exist."""
     settings = {key: value for key, value in method.learner.items() if key != "kind"}
     kind = method.learner["kind"]
-    if "pretraining" in settings:
-        settings["pretraining"] = _training(method.training, settings["pretraining"])
+    before: Mapping[str, Any] | None = settings.pop("pretraining", None)
+    if kind == "combined":  # cold, as the paper does, unless the method says how to warm up
+        settings |= {"pretraining": before is not None, "training": _kept(method)}
     if kind == "combined" and task is not None:
         settings |= {"n_scenarios": task.m_train, "solver": task.solvers.training}
     if kind == "direct":
@@ -223,6 +239,10 @@ def _learner(method: Method, task: Task | None) -> Any:
         predictor: Predictor = PointPredictor(method.hidden_sizes, training=_kept(method))
     else:
         predictor = _predictor(method.predictor, "predictor", method, task)
+        if before is not None:
+            whole = isinstance(predictor, EnsemblePredictor)
+            network = cast(Any, predictor).member if whole else predictor
+            network.set_params(training=_kept(method, before))
     if task is not None and "random_state" in _arguments(type(predictor)):
         predictor.set_params(random_state=task.seed)
     return _LEARNERS[kind](None if task is None else task.problem, predictor, **settings)
@@ -297,16 +317,17 @@ def _translated(K: float, method: Method, task: Task) -> float:
     return paper_kl_weight(
         K,
         n_rows=task.train.n_contexts,
-        batch_size=_training(method.training).batch_size,
+        batch_size=cast(int, _training(method.training).batch_size),
         n_outcomes=n_outcomes,
         n_weights=layout.n_weights,
         unit=unit,
     )
 
 
-def _kept(method: Method) -> Training:
+def _kept(method: Method, *changes: Mapping[str, Any]) -> Training:
     """The training; without rows to validate on where the last epoch is to be kept."""
-    return _training(method.training, {} if method.keep == "best" else {"validation_share": 0.0})
+    share = {} if method.keep == "best" else {"validation_share": 0.0}
+    return _training(method.training, *changes, share)
 
 
 def _training(*tables: Mapping[str, Any]) -> Training:
@@ -317,7 +338,7 @@ def _training(*tables: Mapping[str, Any]) -> Training:
     _require_keys(table, known, "training")
     if "schedule" in table:
         table["schedule"] = _chosen(table["schedule"], "training.schedule", kinds.SCHEDULES)
-    return Training(**table)
+    return Training(**_DEFAULTS | table)
 
 
 def _chosen(table: Mapping[str, Any], where: str, known: Mapping[str, type]) -> Any:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from forewise.exceptions import InvalidInputError
+from forewise.exceptions import DiscardedTrainingWarning, InputTypeError, InvalidInputError
 from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.objectives import DecisionCost, require_gradients
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import Predictor, Training
 from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.training import Figures, History
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import Solver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.solution import Solution
-from forewise.validation.parameters import require_count, require_instance
+from forewise.validation.parameters import came_as, require_count, require_instance
 
 
 class CombinedLearner(Learner):
@@ -30,6 +33,10 @@ class CombinedLearner(Learner):
     The scale is the regret of the best decision that ignores the context, so that `kl_weight`
     and the learning rate mean the same for costs of any size.
 
+    By default the predictor is first fitted decoupled, with its own `training`: a warm start, whose
+    weights are kept unless training through the solver lowers the validation cost by more than one
+    standard error. In `history_` the warm start's decisions have a record of epoch 0.
+
     When to use: where few scenarios can be afforded when deciding, or where the predictor cannot
     represent the true distribution.
 
@@ -37,13 +44,15 @@ class CombinedLearner(Learner):
     ----------
     problem : Problem
     predictor : NetworkPredictor, optional
-        `BayesianPredictor()` by default. Its `training` is used.
+        `BayesianPredictor()` by default. Its `training` is that of the warm start.
     n_scenarios : int
         Scenarios of each context in training.
-    pretraining : Training, optional
-        Fit the predictor decoupled first, with these settings: a warm start. Its weights are kept
-        unless training through the solver lowers the validation loss by more than one standard
-        error. When to use: where most decisions cost nothing, so that few rows have a gradient.
+    training : Training, optional
+        Settings of training through the solver; by default 20 epochs with small steps.
+    pretraining : bool
+        False trains through the solver from the first step on, by default with the predictor's
+        `training`: the paper's way. Most decisions should cost something then, or few rows have a
+        gradient.
     solver : Solver, optional
         `AutoSolver()` by default.
     n_scenarios_deciding : int
@@ -55,13 +64,15 @@ class CombinedLearner(Learner):
         problem: Problem,
         predictor: Predictor | None = None,
         n_scenarios: int = 16,
-        pretraining: Training | None = None,
+        training: Training | None = None,
+        pretraining: bool = True,
         solver: Solver | None = None,
         n_scenarios_deciding: int = 32,
     ) -> None:
         self.problem = problem
         self.predictor = predictor
         self.n_scenarios = n_scenarios
+        self.training = training
         self.pretraining = pretraining
         self.solver = solver
         self.n_scenarios_deciding = n_scenarios_deciding
@@ -69,21 +80,33 @@ class CombinedLearner(Learner):
     def _fit(
         self, X: Any, y: Any, X_val: Any, y_val: Any, problems: TrainingProblems
     ) -> ScenarioPolicy:
-        require_count("n_scenarios", self.n_scenarios)
-        require_count("n_scenarios_deciding", self.n_scenarios_deciding)
-        example = "Training(epochs=20)"
-        require_instance("pretraining", self.pretraining, Training, example, optional=True)
-        require_gradients(self.problem)
+        self._check_parameters()
         predictor = self._checked_predictor()
-        training = predictor.training or Training()
-        rows, validation = predictor.prepare(X, y, X_val, y_val)
+        rows, validation = predictor.prepare(X, y, X_val, y_val, folds=False)
         objective = self.objective(predictor, rows, validation, problems)
-        if self.pretraining is not None:
-            predictor.train(predictor.likelihood(rows, validation), rows, self.pretraining)
+        if self.pretraining:
+            predictor.train(predictor.likelihood(rows, validation), rows)
             objective = objective.from_warm_start(predictor.seed_)
-        predictor.train(objective, rows, training)
+            predictor.history_.append({"epoch": 0.0} | objective.start_figures)
+            settings = self.training or _shown_as(predictor.training)
+            n_before = len(predictor.history_)
+            predictor.train(objective, rows, settings, predictor.combined_defaults)
+            _warn_if_discarded(objective.start_figures, predictor.history_[n_before:])
+        else:
+            predictor.train(objective, rows, self.training)
         self._remember(predictor)
         return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
+
+    def _check_parameters(self) -> None:
+        require_count("n_scenarios", self.n_scenarios)
+        require_count("n_scenarios_deciding", self.n_scenarios_deciding)
+        require_instance("training", self.training, Training, "Training(epochs=20)", optional=True)
+        if not isinstance(self.pretraining, bool | np.bool_):
+            raise InputTypeError(
+                f"pretraining must be True or False, but is {came_as(self.pretraining)}: the "
+                "settings of the warm start are the predictor's training"
+            )
+        require_gradients(self.problem)
 
     def objective(
         self,
@@ -114,12 +137,12 @@ class CombinedLearner(Learner):
             )
         folders = [
             Path(settings.checkpoint).resolve()
-            for settings in (predictor.training, self.pretraining)
+            for settings in (predictor.training, self.training)
             if isinstance(settings, Training) and settings.checkpoint is not None
         ]
         if len(folders) == 2 and folders[0] == folders[1]:
             raise InvalidInputError(
-                "pretraining and the predictor's training must have a checkpoint folder each, but "
+                "training and the predictor's training must have a checkpoint folder each, but "
                 f"both have {folders[0]}"
             )
         return predictor
@@ -133,7 +156,7 @@ class ScenarioCost(DecisionCost):
     solver: Solver | None
     n_scenarios: int
     n_scenarios_deciding: int
-    pretraining: Training | None
+    pretraining: bool
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -147,3 +170,25 @@ class ScenarioCost(DecisionCost):
         count = self.n_scenarios if torch.is_grad_enabled() else self.n_scenarios_deciding
         scenarios = self.predictor.scenarios_with_gradients(x, count, generator)
         return solve(problem, scenarios, self.solver, on_failure="return")
+
+
+def _shown_as(training: Training | None) -> Training:
+    """Default settings, with a progress bar if the predictor's have one."""
+    own = training or Training()
+    return Training(progress=own.progress, on_interrupt=own.on_interrupt)
+
+
+def _warn_if_discarded(start: Figures, trained: History) -> None:
+    """Say so if no epoch was enough better than the warm start to be kept."""
+    if not start or any(r["validation"] + r["penalty"] < start["validation"] for r in trained):
+        return
+    warnings.warn(
+        f"training through the solver was discarded: the warm start has a regret of "
+        f"{start['regret']:.4g} on the validation rows, and none of {len(trained)} epochs was "
+        "better by more than one standard error (the best regret was "
+        f"{min(record['regret'] for record in trained):.4g}). The policy is that of a "
+        "DecoupledLearner. Fewer scenarios, more validation rows or a smaller learning_rate in "
+        "training=Training(...) may help",
+        DiscardedTrainingWarning,
+        stacklevel=4,
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,9 +14,10 @@ import torch
 from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.objectives import CostEvaluator
 from forewise.policy.base import ScenarioPolicy
-from forewise.predictors import Predictor, Training
-from forewise.predictors.networks.base import Likelihood, NetworkPredictor, Rows
+from forewise.predictors import Predictor
+from forewise.predictors.networks.base import NetworkPredictor, Rows
 from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.training import Figures, Objective
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import Solver
@@ -89,19 +91,24 @@ class DecoupledLearner(Learner):
         predictor = cloned_predictor(self.predictor)
         if isinstance(predictor, NetworkPredictor):
             rows, validation = predictor.prepare(X, y, X_val, y_val)
-            training = predictor.training or Training()
-            objective = replace(predictor.likelihood(rows, validation), title="decoupled")
+            objective = predictor.likelihood(rows, validation)
             if self.monitor is not None and validation is not None:
-                objective = MonitoredLikelihood(
-                    **vars(objective),
+                objective = Monitored(
+                    objective=objective,
                     monitor=self.monitor,
                     predictor=predictor,
                     watched=validation,
                     problem=problems.for_validation(validation),
                     solver=self.solver,
-                    epochs=training.epochs,
+                    epochs=predictor.complete_training(objective).epochs,
                 )
-            predictor.train(objective, rows, training)
+            elif self.monitor is not None and predictor.has_folds:
+                warnings.warn(
+                    "the RegretMonitor has no rows to watch: the members of a "
+                    f"{type(predictor).__name__} hold out rows of their own. Pass X_val and y_val",
+                    stacklevel=3,
+                )
+            predictor.train(objective, rows)
         else:
             predictor.fit(X, y)
         self._remember(predictor)
@@ -109,27 +116,46 @@ class DecoupledLearner(Learner):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonitoredLikelihood(Likelihood):
-    """The likelihood, with the regret among the validation figures of some epochs."""
+class Monitored(Objective):
+    """An objective, with the regret among the validation figures of some epochs."""
 
+    objective: Objective
     monitor: RegretMonitor
     predictor: NetworkPredictor
     watched: Rows  # the validation rows
     problem: Problem  # of these rows
     solver: Solver | None
     epochs: int
+    title: str = "decoupled"
     failures: list[str] = field(default_factory=list)
+
+    @property
+    def n_rows(self) -> int:
+        return self.objective.n_rows
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return self.objective.identity
+
+    def batches(self, size: int, generator: torch.Generator) -> Sequence[torch.Tensor]:
+        return self.objective.batches(size, generator)
+
+    def loss(
+        self, network: Network, rows: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        return self.objective.loss(network, rows, generator)
+
+    def finish(self, network: Network) -> None:
+        self.objective.finish(network)
 
     @cached_property
     def evaluator(self) -> CostEvaluator:
         """Of the validation rows; made when the regret is first wanted."""
         return CostEvaluator.from_rows(self.problem, self.watched, self.solver)
 
-    def validate(
-        self, network: Network, epoch: int, generator: torch.Generator
-    ) -> dict[str, float]:
+    def validate(self, network: Network, epoch: int, generator: torch.Generator) -> Figures:
         """The validation loss, and at some epochs the regret."""
-        figures = super().validate(network, epoch, generator)
+        figures = self.objective.validate(network, epoch, generator)
         every = max(1, self.epochs // self.monitor.n_looks)
         if epoch % every and epoch != self.epochs - 1:
             return figures

@@ -13,7 +13,7 @@ from forewise.exceptions import SolveError, UnsupportedProblemError
 from forewise.learners.base import Learner, TrainingProblems
 from forewise.learners.objectives import DecisionCost, require_gradients
 from forewise.policy.base import DirectPolicy
-from forewise.predictors import PointPredictor, Training
+from forewise.predictors import PointPredictor
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
@@ -71,7 +71,7 @@ class DirectLearner(Learner):
         objective = ProjectionCost.from_rows(
             network, problems, rows, validation, None, solver=self.solver
         )
-        network.train(objective, rows, network.training or Training())
+        network.train(objective, rows)
         self._remember(network)
         solver = self.solver or InteriorPointSolver()
         return DirectPolicy(self.problem, network, outcomes.shape[1], column_names(y), solver)

@@ -14,7 +14,7 @@ from forewise.exceptions import SolveError, UnsupportedProblemError
 from forewise.learners.base import TrainingProblems
 from forewise.predictors.networks.base import NetworkPredictor, Rows
 from forewise.predictors.networks.network import Network
-from forewise.predictors.networks.training import Objective, validation_generator
+from forewise.predictors.networks.training import Figures, Objective, validation_generator
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
@@ -108,6 +108,10 @@ class DecisionCost(Objective):
         """Decisions of scaled contexts, with gradients unless they are off."""
 
     @property
+    def n_rows(self) -> int:
+        return len(self.training.rows)
+
+    @property
     def identity(self) -> dict[str, Any]:
         """The problem with all its numbers; subclasses add what is decided with."""
         val = self.validation
@@ -126,6 +130,17 @@ class DecisionCost(Objective):
         solution = self.decide(val.problem, val.rows.x_scaled, validation_generator(seed))
         return replace(self, start_costs=val.costs(solution))
 
+    @property
+    def start_figures(self) -> Figures:
+        """Figures of the warm start on the validation rows, empty without any."""
+        if self.start_costs is None or self.validation is None:
+            return {}
+        return self._figures(self.start_costs, self.validation)
+
+    def _figures(self, costs: torch.Tensor, validation: CostEvaluator) -> Figures:
+        cost = costs.nanmean().item()
+        return {"validation": cost / self.scale, "regret": cost - validation.informed_cost}
+
     def loss(
         self, network: Network, rows: torch.Tensor, generator: torch.Generator
     ) -> torch.Tensor:
@@ -135,20 +150,18 @@ class DecisionCost(Objective):
         return self.training.decided_costs(solution, rows).mean() / self.scale
 
     @torch.no_grad()
-    def validate(
-        self, network: Network, epoch: int, generator: torch.Generator
-    ) -> dict[str, float]:
+    def validate(self, network: Network, epoch: int, generator: torch.Generator) -> Figures:
         """Mean cost of the validation rows' decisions, and their regret in the user's units."""
+        network.update_posterior(self.training.rows.x_scaled)
         val = self.validation
         if val is None:
             return {}
         costs = val.costs(self.decide(val.problem, val.rows.x_scaled, generator))
-        cost = costs.nanmean().item()
-        figures = {"validation": cost / self.scale, "regret": cost - val.informed_cost}
+        figures = self._figures(costs, val)
         if self.start_costs is None:
             return figures
         error = _standard_error(costs - self.start_costs)
-        better = cost + error < self.start_costs.nanmean().item()
+        better = costs.nanmean().item() + error < self.start_costs.nanmean().item()
         return figures | {"penalty": 0.0 if better else error / self.scale}
 
 

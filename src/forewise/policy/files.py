@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from typing import Any
 
 from forewise import predictors, problems, solvers
@@ -14,19 +15,55 @@ from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.storage import read_folder
 from forewise.validation import columns
 
-# What version 2 of the format calls otherwise than version 1.
-_RENAMED_CLASSES = {
-    "Caution": "OffSupportFallback",
-    "Clarabel": "ClarabelEngine",
-    "DualSearch": "DualSearchSolver",
-    "InteriorPoint": "InteriorPointSolver",
-    "Moreau": "MoreauEngine",
-    "PeriodicEncoding": "FourierFeatures",
-    "WeightedQuantile": "WeightedQuantileSolver",
+
+@dataclass(frozen=True)
+class Renaming:
+    """What the next version of the format calls otherwise than one version."""
+
+    classes: dict[str, str]
+    arguments: dict[str, dict[str, str]] = field(default_factory=dict)  # by the old class; "": any
+    fitted: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, tree: Any) -> Any:
+        """The tree of an object that this version packed, as the next one packs it.
+
+        Only the names of classes, of arguments and of fitted attributes change: keys of a user's
+        own dicts, which are `items`, stay as they are.
+        """
+        if not isinstance(tree, dict):
+            return tree
+        name = tree.get("class")
+        arguments = self.arguments.get("", {}) | self.arguments.get(str(name), {})
+        renamed = {"settings": arguments, "fitted": self.fitted, "items": {}}
+        moved: dict[str, Any] = {}
+        for part, held in tree.items():
+            if isinstance(held, list):
+                moved[part] = [self(item) for item in held]
+            elif isinstance(held, dict) and part in renamed:
+                names = renamed[part]
+                moved[part] = {names.get(key, key): self(value) for key, value in held.items()}
+            else:
+                moved[part] = self(held)
+        return moved | {"class": self.classes.get(str(name), name)}
+
+
+#: From each version to the next.
+_RENAMINGS = {
+    1: Renaming(
+        {
+            "Caution": "OffSupportFallback",
+            "Clarabel": "ClarabelEngine",
+            "DualSearch": "DualSearchSolver",
+            "InteriorPoint": "InteriorPointSolver",
+            "Moreau": "MoreauEngine",
+            "PeriodicEncoding": "FourierFeatures",
+            "WeightedQuantile": "WeightedQuantileSolver",
+        },
+        {"Caution": {"usual": "quantile"}, "": {"caution": "off_support"}},
+        {"usual_distance_": "typical_distance_"},
+    ),
+    2: Renaming({"BayesianPredictor": "MeanFieldPredictor"}),
 }
-# By the old name of the class; "" stands for every class.
-_RENAMED_ARGUMENTS = {"Caution": {"usual": "quantile"}, "": {"caution": "off_support"}}
-_RENAMED_FITTED = {"usual_distance_": "typical_distance_"}
 
 for _module, _names in {
     problems: "CVaR Expectation MeanCVaR Newsvendor Portfolio QuadraticNewsvendor "
@@ -34,11 +71,12 @@ for _module, _names in {
     solvers: "AutoSolver ClarabelEngine ConicSolver DualSearchSolver IntegerSolver "
     "InteriorPointSolver MoreauEngine ReferenceSolver RidgeSolver RiskSolver "
     "WeightedQuantileSolver",
-    predictors: "BayesianPredictor BoostingPredictor CosineSchedule EmpiricalPredictor "
-    "EnsemblePredictor ExponentialSchedule ForestPredictor FourierFeatures GaussianPredictor "
-    "GaussianProcessPredictor GroupedPredictor MixturePredictor NeighborPredictor "
-    "OffSupportFallback PointPredictor QuantileBoostingPredictor ResidualPredictor "
-    "StackedPredictor Training",
+    predictors: "BayesianPredictor BoostingPredictor CosLogSchedule CosineSchedule "
+    "EmpiricalPredictor EnsemblePredictor ExponentialSchedule ForestPredictor FourierFeatures "
+    "GaussianPredictor GaussianProcessPredictor GroupedPredictor LastLayer LinearEmbedding "
+    "MeanField MeanFieldPredictor MixturePredictor NeighborPredictor NormalHead "
+    "OffSupportFallback PeriodicEmbedding PointPredictor QuantileBoostingPredictor QuantileHead "
+    "ResidualPredictor StackedPredictor TimeOrdered Training",
     base: "DirectPolicy ScenarioPolicy",
     columns: "BooleanColumn CategoryColumn Columns DateColumn IgnoredColumn NumberColumn",
 }.items():
@@ -55,30 +93,9 @@ def load_policy(folder: str | os.PathLike[str]) -> Policy:
     """
     version, content = read_folder(folder, kind=KIND, versions=range(1, VERSION + 1))
     tree = content.get("policy")
-    policy = unpack(from_version_1(tree) if version == 1 else tree)
+    for older in range(version, VERSION):
+        tree = _RENAMINGS[older](tree)
+    policy = unpack(tree)
     if not isinstance(policy, Policy):
         raise StorageError(f"{folder} holds no policy, but a {type(policy).__name__}")
     return policy
-
-
-def from_version_1(tree: Any) -> Any:
-    """The tree of an object that version 1 packed, as version 2 packs it.
-
-    Only the names of classes, of arguments and of fitted attributes change: keys of a user's
-    own dicts, which are `items`, stay as they are.
-    """
-    if not isinstance(tree, dict):
-        return tree
-    name = tree.get("class")
-    arguments = _RENAMED_ARGUMENTS[""] | _RENAMED_ARGUMENTS.get(str(name), {})
-    renamed = {"settings": arguments, "fitted": _RENAMED_FITTED, "items": {}}
-    moved: dict[str, Any] = {}
-    for part, held in tree.items():
-        if isinstance(held, list):
-            moved[part] = [from_version_1(item) for item in held]
-        elif isinstance(held, dict) and part in renamed:
-            names = renamed[part]
-            moved[part] = {names.get(key, key): from_version_1(v) for key, v in held.items()}
-        else:
-            moved[part] = from_version_1(held)
-    return moved | {"class": _RENAMED_CLASSES.get(str(name), name)}

@@ -19,7 +19,7 @@ from forewise.exceptions import ForewiseError, InputTypeError, InvalidInputError
 from forewise.predictors.base import Predictor
 from forewise.problems.cvxpy.problem import CvxpyProblem
 
-KIND, VERSION = "policy", 2
+KIND, VERSION = "policy", 3
 
 _CONTAINERS = ("dict", "list", "text", "tuple")
 _CLASSES: dict[str, type] = {}

@@ -6,39 +6,49 @@ heads and one training loop.
 """
 
 from forewise.predictors.base import Predictor
+from forewise.predictors.boosting import BoostingPredictor, QuantileBoostingPredictor
 from forewise.predictors.empirical import EmpiricalPredictor, GroupedPredictor, NeighborPredictor
 from forewise.predictors.gaussian_process import GaussianProcessPredictor
 from forewise.predictors.networks.base import NetworkPredictor
+from forewise.predictors.networks.bayesian import BayesianPredictor
 from forewise.predictors.networks.contexts import (
     Encoding,
     FourierFeatures,
     OffSupportFallback,
 )
+from forewise.predictors.networks.embeddings import (
+    Embedding,
+    LinearEmbedding,
+    PeriodicEmbedding,
+)
+from forewise.predictors.networks.inference import Inference, LastLayer, MeanField
 from forewise.predictors.networks.kinds import (
-    BayesianPredictor,
     EnsemblePredictor,
     GaussianPredictor,
+    MeanFieldPredictor,
     MixturePredictor,
     PointPredictor,
 )
-from forewise.predictors.networks.training import (
+from forewise.predictors.networks.member_heads import MemberHead, NormalHead, QuantileHead
+from forewise.predictors.networks.settings import (
     CosineSchedule,
+    CosLogSchedule,
     ExponentialSchedule,
     Schedule,
+    TimeOrdered,
     Training,
 )
 from forewise.predictors.residual import ResidualPredictor
 from forewise.predictors.stacked import StackedPredictor
-from forewise.predictors.trees import (
-    BoostingPredictor,
-    ForestPredictor,
-    QuantileBoostingPredictor,
-)
+from forewise.predictors.trees import ForestPredictor
 
 __all__ = [
-    "BayesianPredictor", "BoostingPredictor", "CosineSchedule", "EmpiricalPredictor", "Encoding",
-    "EnsemblePredictor", "ExponentialSchedule", "ForestPredictor", "FourierFeatures",
-    "GaussianPredictor", "GaussianProcessPredictor", "GroupedPredictor", "MixturePredictor",
-    "NeighborPredictor", "NetworkPredictor", "OffSupportFallback", "PointPredictor", "Predictor",
-    "QuantileBoostingPredictor", "ResidualPredictor", "Schedule", "StackedPredictor", "Training",
+    "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule", "Embedding",
+    "EmpiricalPredictor", "Encoding", "EnsemblePredictor", "ExponentialSchedule",
+    "ForestPredictor", "FourierFeatures", "GaussianPredictor", "GaussianProcessPredictor",
+    "GroupedPredictor", "Inference", "LastLayer", "LinearEmbedding", "MeanField",
+    "MeanFieldPredictor", "MemberHead", "MixturePredictor", "NeighborPredictor",
+    "NetworkPredictor", "NormalHead", "OffSupportFallback", "PeriodicEmbedding",
+    "PointPredictor", "Predictor", "QuantileBoostingPredictor", "QuantileHead",
+    "ResidualPredictor", "Schedule", "StackedPredictor", "TimeOrdered", "Training",
 ]  # fmt: skip

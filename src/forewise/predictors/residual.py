@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, clone
 
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise.predictors.base import Predictor
+from forewise.predictors.boosting import BoostingPredictor
 from forewise.predictors.sampling import equal_picks, outcome_order
-from forewise.predictors.trees import BoostingPredictor
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import as_random_state, require_count
 

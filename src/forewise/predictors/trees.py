@@ -1,33 +1,30 @@
-"""Trees of scikit-learn, kept as arrays: random forests and gradient boosting."""
+"""Trees of scikit-learn, kept as arrays, and random forests of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
 from forewise.predictors.sampling import (
-    context_slices,
     mean_and_std,
     outcome_order,
     standardise,
-    systematic_picks,
     weighted_scenarios,
 )
 from forewise.scenarios import Scenarios
-from forewise.validation.parameters import as_random_state, require_count, require_positive
+from forewise.validation.parameters import as_random_state, require_count
 
-_CHECKED_ROWS = 64  # that boosted trees are compared with scikit-learn's forecasts on
+_LEAF_SIZES = (1, 2, 5, 10, 20, 40)  # that are compared out of bag
+_JUDGED_ROWS, _JUDGED_ENTRIES = 512, 2**22  # most rows, and most weights, of that comparison
 
 
-class _TreePredictor(Predictor):
+class TreePredictor(Predictor):
     """Trees as arrays; the nodes of all trees stand one behind the other."""
 
     def _store_trees(self, trees: Iterable[tuple[np.ndarray, ...]]) -> None:
@@ -43,6 +40,19 @@ class _TreePredictor(Predictor):
         self.feature_ = np.concatenate(features)
         self.threshold_ = np.concatenate(thresholds)
 
+    def _cut_trees(self, top: np.ndarray) -> np.ndarray:
+        """Make leaves of the nodes `top`, each node or one above it; the new numbers of nodes."""
+        kept = top == np.arange(len(top))
+        number = np.cumsum(kept) - 1
+        # A node whose left child is not kept has become a leaf.
+        leaf = (self.left_ < 0) | ~kept[self.left_]
+        left = np.where(leaf, -1, number[self.left_])
+        right = np.where(leaf, -1, number[self.right_])
+        self.roots_ = number[self.roots_]
+        self.left_, self.right_ = left[kept], right[kept]
+        self.feature_, self.threshold_ = self.feature_[kept], self.threshold_[kept]
+        return number[top]
+
     def _leaves(self, X: np.ndarray) -> np.ndarray:
         """The leaf that each context falls into, in each tree: (n_contexts, n_trees)."""
         node = np.broadcast_to(self.roots_, (len(X), len(self.roots_))).copy()
@@ -57,7 +67,7 @@ class _TreePredictor(Predictor):
 
 
 @dataclass(eq=False, repr=False)
-class ForestPredictor(_TreePredictor):
+class ForestPredictor(TreePredictor):
     """Past outcomes, weighted by how often their contexts share a leaf with the new one.
 
     Decisions from it are the weighted SAA of Bertsimas and Kallus (2020), with the weights of
@@ -73,48 +83,80 @@ class ForestPredictor(_TreePredictor):
 
     Parameters
     ----------
-    min_leaf : int
-        Fewest bootstrapped rows in a leaf; more make the distributions smoother.
+    min_leaf : int, optional
+        Fewest bootstrapped rows in a leaf; more make the distributions smoother. By default trees
+        are grown to the end, and then cut back to where the CRPS of rows that a tree was not grown
+        on is lowest: to leaves of a few rows where outcomes follow the context closely, of many
+        where they are mostly noise.
     max_features : int, float, "sqrt", "log2" or None
         Columns tried at each split, as in scikit-learn; all by default.
+    n_jobs : int, optional
+        Threads that grow trees, one per core by default. The trees do not depend on it.
     """
 
-    n_trees: int = 200
-    min_leaf: int = 10
+    n_trees: int = 100
+    min_leaf: int | None = None
     max_features: int | float | str | None = 1.0
     random_state: Any = 0
+    n_jobs: int | None = -1
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         order = outcome_order(y)
         X, self.outcomes_ = X[order], y[order]
-        trees = self._grow(X, standardise(self.outcomes_, *mean_and_std(y)))
+        forest = self._grow(X, standardise(self.outcomes_, *mean_and_std(y)))
+        trees = [tree.tree_ for tree in forest.estimators_]
         self._store_trees(
             (tree.children_left, tree.children_right, tree.feature, tree.threshold)
             for tree in trees
         )
         leaves = self._leaves(X)
-        rows = np.broadcast_to(np.arange(len(X))[:, None], leaves.shape)
-        by_leaf = np.argsort(leaves.T, axis=None, kind="stable")
-        # Training rows by leaf; those of node v from leaf_starts_[v] to leaf_starts_[v + 1].
-        self.leaf_rows_ = rows.T.ravel()[by_leaf]
-        counts = np.bincount(leaves.ravel(), minlength=len(self.left_))
-        self.leaf_starts_ = np.concatenate([[0], counts.cumsum()])
+        if self.min_leaf is None:
+            outside = np.ones(leaves.shape, dtype=bool)
+            for number, rows in enumerate(forest.estimators_samples_):
+                outside[rows, number] = False
+            sizes = np.concatenate([tree.n_node_samples for tree in trees])
+            leaves = self._cut_trees(self._best_cut(sizes, leaves, outside))[leaves]
+        self.leaf_rows_, self.leaf_starts_ = _members(leaves, len(self.left_))
 
-    def _grow(self, X: np.ndarray, y: np.ndarray) -> list[Any]:
+    def _grow(self, X: np.ndarray, y: np.ndarray) -> Any:
         from sklearn.ensemble import RandomForestRegressor  # imports rich
 
         as_random_state(self.random_state)  # or an error
+        min_leaf = 1 if self.min_leaf is None else self.min_leaf
         forest = RandomForestRegressor(
             require_count("n_trees", self.n_trees, at_least=1),
-            min_samples_leaf=require_count("min_leaf", self.min_leaf, at_least=1),
+            min_samples_leaf=require_count("min_leaf", min_leaf, at_least=1),
             max_features=self.max_features,
             random_state=self.random_state,
+            n_jobs=self.n_jobs,
         )
         try:
-            forest.fit(X, y[:, 0] if y.shape[1] == 1 else y)
+            return forest.fit(X, y[:, 0] if y.shape[1] == 1 else y)
         except ValueError as error:
             raise InvalidInputError(f"the forest cannot be grown: {error}") from error
-        return [tree.tree_ for tree in forest.estimators_]
+
+    def _best_cut(self, sizes: np.ndarray, leaves: np.ndarray, outside: np.ndarray) -> np.ndarray:
+        """The leaf of each node, where trees are cut back as out-of-bag rows say.
+
+        A node with fewer than twice as many rows as a leaf should have becomes one.
+        """
+        n_nodes = len(sizes)
+        parent = np.arange(n_nodes)
+        inner = np.flatnonzero(self.left_ >= 0)
+        parent[self.left_[inner]] = parent[self.right_[inner]] = inner
+        judged = np.linspace(
+            0, len(leaves) - 1, min(len(leaves), _JUDGED_ROWS, _JUDGED_ENTRIES // len(leaves))
+        ).astype(int)
+        best, least = np.arange(n_nodes), np.inf
+        for size in _LEAF_SIZES:
+            top = np.arange(n_nodes)
+            while (small := (sizes[parent[top]] < 2 * size) & (parent[top] != top)).any():
+                top = np.where(small, parent[top], top)
+            weights = _out_of_bag_weights(top[leaves], n_nodes, judged, outside[judged])
+            loss = _crps(self.outcomes_, weights, self.outcomes_[judged])
+            if loss < least:
+                best, least = top, loss
+        return best
 
     def _leaves(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
@@ -127,157 +169,55 @@ class ForestPredictor(_TreePredictor):
 
     def _weights(self, contexts: np.ndarray) -> np.ndarray:
         """Weight of each training row, (n_contexts, n_rows); rows sum to one."""
-        n_trees, n_nodes = len(self.roots_), len(self.left_)
         leaves = self._leaves(contexts)
-        shares = 1 / (n_trees * np.diff(self.leaf_starts_)[leaves])
-        begins = np.arange(len(contexts) + 1) * n_trees
-        reached = csr_array((shares.ravel(), leaves.ravel(), begins), (len(contexts), n_nodes))
-        members = csr_array(
-            (np.ones(len(self.leaf_rows_)), self.leaf_rows_, self.leaf_starts_),
-            (n_nodes, len(self.outcomes_)),
-        )
-        return (reached @ members).toarray()
+        shares = 1 / (len(self.roots_) * np.diff(self.leaf_starts_)[leaves])
+        members = (self.leaf_rows_, self.leaf_starts_)
+        return _row_weights(leaves, shares, members, len(self.outcomes_))
 
 
-class _BoostedTrees(_TreePredictor):
-    """Several boosted models of the same contexts, one for each outcome and loss."""
-
-    def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:
-        """Fit a model for each outcome and loss, and check that its arrays say the same."""
-        from sklearn.ensemble import HistGradientBoostingRegressor  # imports rich
-
-        as_random_state(self.random_state)  # or an error
-        settings = {
-            "max_iter": require_count("n_trees", self.n_trees, at_least=1),
-            "learning_rate": require_positive("learning_rate", self.learning_rate),
-            "max_leaf_nodes": require_count("max_leaves", self.max_leaves, at_least=2),
-            "min_samples_leaf": require_count("min_leaf", self.min_leaf, at_least=1),
-            # Stopping early would hold out rows at random, future ones among them.
-            "early_stopping": False,
-            "random_state": self.random_state,
-        }
-        self.outcome_mean_, self.outcome_std_ = mean_and_std(y)
-        targets = standardise(y, self.outcome_mean_, self.outcome_std_)
-        models = [
-            HistGradientBoostingRegressor(**settings, **loss).fit(X, target)
-            for target in targets.T.copy()
-            for loss in losses
-        ]
-        # There is no public way to the trees.
-        nodes = [stage[0].nodes for model in models for stage in model._predictors]
-        self.baseline_ = np.array([float(np.ravel(m._baseline_prediction)[0]) for m in models])
-        self.tree_model_ = np.repeat(np.arange(len(models)), [len(m._predictors) for m in models])
-        self._store_trees(_node_arrays(tree) for tree in nodes)
-        self.value_ = np.concatenate([tree["value"] for tree in nodes])
-        rows = X[:_CHECKED_ROWS]
-        expected = np.column_stack([model.predict(rows) for model in models])
-        if not np.allclose(self._outputs(rows), expected, rtol=1e-9, atol=1e-9):
-            raise ForewiseError(
-                "this version of scikit-learn stores boosted trees in a way that forewise does not "
-                "know: install a version that pyproject.toml names"
-            )
-
-    def _outputs(self, X: np.ndarray) -> np.ndarray:
-        """The models' standardised forecasts, (n_contexts, n_models)."""
-        starts = np.searchsorted(self.tree_model_, np.arange(len(self.baseline_)))
-        outputs = np.empty((len(X), len(self.baseline_)))
-        for part in context_slices(len(X), len(self.roots_)):
-            leaves = self._leaves(X[part])
-            outputs[part] = np.add.reduceat(self.value_[leaves], starts, axis=1)
-        return outputs + self.baseline_
+def _members(leaves: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training rows by leaf; those of node v are rows[starts[v] : starts[v + 1]]."""
+    rows = np.broadcast_to(np.arange(len(leaves))[:, None], leaves.shape)
+    by_leaf = np.argsort(leaves.T, axis=None, kind="stable")
+    counts = np.bincount(leaves.ravel(), minlength=n_nodes)
+    return rows.T.ravel()[by_leaf], np.concatenate([[0], counts.cumsum()])
 
 
-def _node_arrays(nodes: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Left, right, feature and threshold of a boosted tree."""
-    left, right, feature = (nodes[k].astype(np.int64) for k in ("left", "right", "feature_idx"))
-    leaf = nodes["is_leaf"].astype(bool)
-    return np.where(leaf, -1, left), np.where(leaf, -1, right), feature, nodes["num_threshold"]
+def _row_weights(
+    leaves: np.ndarray, shares: np.ndarray, members: tuple[np.ndarray, np.ndarray], n_rows: int
+) -> np.ndarray:
+    """Weights (n_contexts, n_rows), where each row of a leaf (n_contexts, n_trees) has a share."""
+    leaf_rows, leaf_starts = members
+    n_contexts, n_trees = leaves.shape
+    n_nodes = len(leaf_starts) - 1
+    begins = np.arange(n_contexts + 1) * n_trees
+    reached = csr_array((shares.ravel(), leaves.ravel(), begins), (n_contexts, n_nodes))
+    inside = csr_array((np.ones(len(leaf_rows)), leaf_rows, leaf_starts), (n_nodes, n_rows))
+    return (reached @ inside).toarray()
 
 
-@dataclass(eq=False, repr=False)
-class BoostingPredictor(_BoostedTrees):
-    """A point forecast of each outcome by gradient boosting: a single scenario, no uncertainty.
-
-    When to use: as the baseline "forecast well, then optimise", and inside a `ResidualPredictor`,
-    which adds its errors. It cannot extrapolate a trend.
-
-    Parameters
-    ----------
-    learning_rate : float
-        Share of each tree that is added; smaller wants more trees.
-    max_leaves, min_leaf : int
-        Most leaves of a tree, and fewest training rows in a leaf.
-    random_state : int, RandomState or None
-        Matters with more than 200,000 rows only, of which some are drawn to choose thresholds.
-    """
-
-    n_trees: int = 100
-    learning_rate: float = 0.1
-    max_leaves: int = 31
-    min_leaf: int = 20
-    random_state: Any = 0
-
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        self._grow(X, y, [{"loss": "squared_error"}])
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The forecast of each context, (n_contexts, n_outcomes)."""
-        return self._forecast(self.check_contexts(X))
-
-    def _forecast(self, X: np.ndarray) -> np.ndarray:
-        return self.outcome_mean_ + self.outcome_std_ * self._outputs(X)
-
-    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        return Scenarios(self._forecast(X)[:, None])
+def _out_of_bag_weights(
+    leaves: np.ndarray, n_nodes: int, judged: np.ndarray, outside: np.ndarray
+) -> np.ndarray:
+    """Weights (n_judged, n_rows) from the trees that were grown without the row, and without it."""
+    members = _members(leaves, n_nodes)
+    others = np.diff(members[1])[leaves[judged]] - 1
+    shares = np.where(outside & (others > 0), 1 / np.maximum(others, 1), 0.0)
+    weights = _row_weights(leaves[judged], shares, members, len(leaves))
+    weights[np.arange(len(judged)), judged] = 0.0
+    total = weights.sum(axis=1, keepdims=True)
+    # Few trees may all have seen a row: it then says nothing.
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
-@dataclass(eq=False, repr=False)
-class QuantileBoostingPredictor(_BoostedTrees):
-    """Quantiles by gradient boosting, one model for each level: scenarios with weights.
-
-        scenario k of x:   the forecast of the quantile q_k; its weight is the distance between
-        the points halfway to its neighbours, or to 0 and 1 at the ends
-
-    Quantiles that cross are sorted. Asked for fewer scenarios than levels, it picks some.
-
-    When to use: for a `Newsvendor`, with shortage / (shortage + excess) among `levels`. A scenario
-    of several outcomes has all at the same level: right for costs that are a sum over outcomes,
-    biased for others.
-
-    Parameters
-    ----------
-    levels : sequence of float
-        Rising, between 0 and 1. The other parameters are those of `BoostingPredictor`.
-    """
-
-    levels: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-    n_trees: int = 100
-    learning_rate: float = 0.1
-    max_leaves: int = 31
-    min_leaf: int = 20
-    random_state: Any = 0
-
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        losses = [{"loss": "quantile", "quantile": level} for level in self._checked_levels()]
-        self._grow(X, y, losses)
-
-    def _checked_levels(self) -> list[float]:
-        levels = list(self.levels) if isinstance(self.levels, Sequence | np.ndarray) else []
-        numbers = [float(q) for q in levels if isinstance(q, Real) and 0 < float(q) < 1]
-        rising = all(low < high for low, high in pairwise(numbers))
-        if not numbers or len(numbers) < len(levels) or not rising:
-            raise InvalidInputError(
-                f"levels must be rising numbers between 0 and 1, but is {self.levels!r}"
-            )
-        return numbers
-
-    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        levels = np.array(self._checked_levels())
-        outputs = self._outputs(X).reshape(len(X), self.n_outcomes_, len(levels))
-        values = np.sort(outputs, axis=2).transpose(0, 2, 1)
-        values = self.outcome_mean_ + self.outcome_std_ * values
-        weights = np.diff(np.concatenate([[0.0], (levels[1:] + levels[:-1]) / 2, [1.0]]))
-        start = random.random()
-        if n_scenarios >= len(levels):
-            return Scenarios(values, weights)
-        return Scenarios(values[:, systematic_picks(weights[None], n_scenarios, start)[0]])
+def _crps(outcomes: np.ndarray, weights: np.ndarray, seen: np.ndarray) -> float:
+    """Mean CRPS of weighted outcomes, each column in units of its spread."""
+    total, spreads = 0.0, mean_and_std(outcomes)[1]
+    for column, spread in enumerate(spreads):
+        if spread > 0:
+            order = np.argsort(outcomes[:, column], kind="stable")
+            values = outcomes[order, column]
+            below = weights[:, order].cumsum(axis=1)[:, :-1]
+            above = values[:-1] >= seen[:, column, None]
+            total += float(((below - above) ** 2 @ np.diff(values)).mean() / spread)
+    return total

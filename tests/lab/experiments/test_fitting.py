@@ -49,7 +49,7 @@ def test_figures_are_those_of_the_public_functions(settings):
     validation, test = split.validation[:20], split.test[:15]
     problem = fw.datasets.nv_problem()
     n_weights = Layout((1, 4, 4, 2)).n_weights
-    predictor = fw.BayesianPredictor(
+    predictor = fw.predictors.MeanFieldPredictor(
         hidden_sizes=(4, 4),
         n_scenarios=2,
         kl_weight=1.0 * 30 / (2 * n_weights * 2),

@@ -94,8 +94,9 @@ def test_the_bakery_pays():
     contexts, table = contexts[kept], table[kept]
     unit = contexts["demand_mean_28"].clip(lower=1.0)
     training = fw.Training(epochs=40, batch_size=256)
-    network = fw.BayesianPredictor((64, 64), n_scenarios=4, kl_weight=0.1, prior_std=0.3,
-                                   initial_std=0.01, training=training, random_state=0)  # fmt: skip
+    network = fw.predictors.MeanFieldPredictor(
+        (64, 64), 4, 0.1, prior_std=0.3, initial_std=0.01, training=training, random_state=0
+    )
     series = [name for name in contexts.columns if name.startswith(("store_", "product_"))]
     dates = table["date"]
     past, ahead = dates < "2018-09-01", dates >= "2018-09-01"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -20,8 +20,21 @@ from forewise.predictors.networks.contexts import (
     with_past_outcomes,
 )
 from forewise.predictors.networks.heads import Head
-from forewise.predictors.networks.network import FixedWeights, Layout, Network, Weights
-from forewise.predictors.networks.training import Job, Objective, Training, split_rows, train
+from forewise.predictors.networks.network import (
+    EnsembleWeights,
+    FixedWeights,
+    LayeredNetwork,
+    Layout,
+    Network,
+    Weights,
+)
+from forewise.predictors.networks.settings import (
+    CompleteTraining,
+    Training,
+    TrainingDefaults,
+    split_rows,
+)
+from forewise.predictors.networks.training import Figures, Job, Objective, train
 from forewise.predictors.sampling import (
     fixed_blocks,
     mean_and_std,
@@ -32,6 +45,8 @@ from forewise.predictors.sampling import (
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import as_random_state, came_as, require_count
 from forewise.validation.tables import check_training_data, check_validation_data
+
+Pair = tuple[Tensor, Tensor]  # scaled contexts, standardised outcomes
 
 
 @dataclass(frozen=True)
@@ -47,27 +62,49 @@ class Rows:
         return len(self.X)
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """What scenarios of all contexts have in common: noise, and draws of the weights."""
+
+    key: tuple[Any, ...]  # what they were drawn for
+    noise: Tensor  # (n_scenarios, 1, n_noises)
+    draws: Any
+    start: float  # where past outcomes are picked from, off the support
+
+    def serves(self, key: tuple[Any, ...]) -> bool:
+        """Whether they were drawn for this: the very network, with the same weights."""
+        return self.key[0] is key[0] and self.key[1:] == key[1:]
+
+
 class NetworkPredictor(Predictor):
     """A predictor whose scenarios can be differentiated in its weights.
 
     Learners train it through `prepare` and `train`, with an objective of their own. Subclasses
-    have the parameters below, and say what the outputs mean (`_head`).
+    have the parameters below, and say how a network is made (`_network`, or `_head` and
+    `_weights`). What begins with an underscore and takes its data as arguments is asked of the
+    members of an ensemble, which are not fitted themselves.
     """
 
     hidden_sizes: tuple[int, ...]
-    extrapolate: bool
-    encoding: Encoding | None
+    extrapolate: float
+    encoding: Encoding | None = None
     off_support: OffSupportFallback | None = None  # none for point forecasts
     training: Training | None
     random_state: Any
     kl_weight: float = 0.0  # without a prior there is no divergence from it
+    defaults: ClassVar[TrainingDefaults] = TrainingDefaults()
+    #: Settings of training through a solver, where a learner is given none.
+    combined_defaults: ClassVar[TrainingDefaults] = TrainingDefaults(epochs=20, learning_rate=2e-4)
+    #: Whether members hold out a fold each, unless there are rows to validate on.
+    has_folds: ClassVar[bool] = False
+    _sampled: Sampled | None = None
 
-    @abstractmethod
     def _head(self, n_outcomes: int) -> Head:
-        """What the outputs mean; called when the network is built."""
+        """What the outputs of a layered network mean; called when it is built."""
+        raise NotImplementedError
 
     def _weights(self, layout: Layout, generator: Generator) -> Weights:
-        """Where training starts; called when the network is built."""
+        """Where training of a layered network starts; called when it is built."""
         return FixedWeights(layout, generator)
 
     @property
@@ -81,7 +118,7 @@ class NetworkPredictor(Predictor):
         Validation rows `X_val`, `y_val` choose the epoch; by default some training rows do.
         """
         rows, validation = self.prepare(X, y, X_val, y_val)
-        self.train(self.likelihood(rows, validation), rows, self.training or Training())
+        self.train(self.likelihood(rows, validation), rows)
         return self
 
     def prepare(
@@ -91,46 +128,66 @@ class NetworkPredictor(Predictor):
         X_val: Any = None,
         y_val: Any = None,
         predicted: np.ndarray | None = None,
+        *,
+        folds: bool = True,
     ) -> tuple[Rows, Rows | None]:
         """Check the data, set the scales, and build the network; called before `train`.
 
         `predicted` (any number, n) sets the scale of the outputs where these are not outcomes.
+        Without `folds`, rows that no member trains on are split off to validate on.
         """
         self._check_parameters()
         X, y = check_training_data(self, X, y)
         validation = check_validation_data(self, X_val, y_val)
         self.seed_ = int(as_random_state(self.random_state).randint(2**31))
-        if validation is None:
-            share = (self.training or Training()).validation_share
-            kept, held = split_rows(len(X), share, self.seed_)
+        kept, held = np.arange(len(X)), np.arange(0 if validation is None else len(validation[0]))
+        if validation is None and not (folds and self.has_folds):
+            share, in_time = (self.training or Training()).held_out(self.defaults)
+            kept, held = split_rows(len(X), share, in_time, self.seed_)
             validation = (X[held], y[held]) if len(held) else None
             X, y = X[kept], y[kept]
-        else:
-            kept, held = np.arange(len(X)), np.arange(len(validation[0]))
-        self.context_mean_, self.context_std_ = mean_and_std(X)
-        self.context_low_, self.context_high_ = X.min(axis=0), X.max(axis=0)
         like = y if predicted is None else predicted
-        self.outcome_mean_, self.outcome_std_ = mean_and_std(like)
         self.n_outcomes_ = like.shape[1]
+        for name, measured in self._measured(X, like).items():
+            setattr(self, name, measured)
         if self.off_support is not None:
             self.seen_ = standardise(X, self.context_mean_, self.context_std_)
             self.past_ = y[outcome_order(y)]
             self.typical_distance_ = self.off_support.typical_distance(self.seen_)
-        self.network_ = self._build(X.shape[1], Generator().manual_seed(self.seed_))
+        self.network_ = self._network(vars(self), None, Generator().manual_seed(self.seed_))
         self.history_: list[dict[str, float]] = []
         rows = self._rows(X, y, kept)
         return rows, None if validation is None else self._rows(*validation, held)
 
-    def likelihood(self, rows: Rows, validation: Rows | None) -> Likelihood:
+    def likelihood(self, rows: Rows, validation: Rows | None) -> Objective:
         """The objective of decoupled training."""
         held = None if validation is None else self._scaled_rows(validation)
-        return Likelihood(self._scaled_rows(rows), held, self.n_training_draws)
+        return self._likelihood(self._scaled_rows(rows), held, self.network_, self.seed_)
 
-    def train(self, objective: Objective, rows: Rows, settings: Training) -> None:
+    def _likelihood(
+        self, rows: Pair, validation: Pair | None, network: Any, seed: int
+    ) -> Objective:
+        """The objective of a network on scaled rows; called by `likelihood`."""
+        return Likelihood(rows, validation, self.n_training_draws)
+
+    def train(
+        self,
+        objective: Objective,
+        rows: Rows,
+        settings: Training | None = None,
+        defaults: TrainingDefaults | None = None,
+    ) -> None:
         """Train the network for an objective; `history_` gets one record per epoch."""
-        self.history_ = [*self.history_, *train(self.job(objective, rows), settings)]
+        job = self.job(objective, rows, defaults or self.defaults)
+        self.history_ = [*self.history_, *train(job, settings or self.training or Training())]
 
-    def job(self, objective: Objective, rows: Rows) -> Job:
+    def complete_training(self, objective: Objective) -> CompleteTraining:
+        """The settings that decoupled training of an objective will have."""
+        return (self.training or Training()).completed(self.defaults, objective.n_rows)
+
+    def job(
+        self, objective: Objective, rows: Rows, defaults: TrainingDefaults | None = None
+    ) -> Job:
         """What the training loop needs to know."""
         seed = "random_state"
         if self.random_state is None:
@@ -145,10 +202,10 @@ class NetworkPredictor(Predictor):
         return Job(
             network=self.network_,
             objective=objective,
-            n_rows=len(rows),
-            divergence_weight=self.kl_weight / (len(rows) * rows.y.shape[1]),
+            divergence_weight=self.kl_weight / (objective.n_rows * rows.y.shape[1]),
             seed=self.seed_,
             identity=identity | objective.identity,
+            defaults=defaults or self.defaults,
         )
 
     def scenarios_with_gradients(
@@ -158,20 +215,45 @@ class NetworkPredictor(Predictor):
         values, weights = self.network_.scenarios(x_scaled, n_scenarios, generator)
         return Scenarios(self._in_units(values), weights)
 
+    def sample_checked(self, X: np.ndarray, n_scenarios: int, seed: int) -> Scenarios:
+        """Scenarios of checked contexts, with draws that are kept from one call to the next."""
+        # A weight that is changed in place has another version, a refitted network is another.
+        versions = tuple(value._version for value in self.network_.state_dict().values())
+        key = (self.network_, n_scenarios, seed, versions)
+        sampled = self._sampled
+        if sampled is None or not sampled.serves(key):
+            sampled = self._sampled = self._drawn(key)
+        return self._with_draws(X, sampled)
+
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        noise = normal_draws(n_scenarios, self.network_.head.n_noises, random)
+        return self.sample_checked(X, n_scenarios, int(random.integers(2**31)))
+
+    @torch.no_grad()
+    def _drawn(self, key: tuple[Any, ...]) -> Sampled:
+        network, n_scenarios, seed, _ = key
+        random = np.random.default_rng(seed)
+        noise = normal_draws(n_scenarios, network.n_noises, random)
         common = torch.from_numpy(noise).float()[:, None]
         generator = Generator().manual_seed(int(random.integers(2**62)))
-        weights = self.network_.weights.draw(n_scenarios, generator)
+        return Sampled(key, common, network.draw(n_scenarios, generator), random.random())
+
+    @torch.no_grad()
+    def _with_draws(self, X: np.ndarray, sampled: Sampled) -> Scenarios:
         drawn = []
         for part, block in fixed_blocks(X):
-            values = self.network_.common_scenarios(self._scaled(block), common, weights)
+            values = self.network_.common_scenarios(
+                self._scaled(block), sampled.noise, sampled.draws
+            )
             drawn.append(self._in_units(values.double())[: part.stop - part.start])
-        values = torch.cat(drawn)
+        values = self._bounded(torch.cat(drawn), vars(self))
         if self.off_support is None:
             return Scenarios(values)
         shares = self._fallback_shares(X)
-        return Scenarios(with_past_outcomes(values.numpy(), shares, self.past_, random.random()))
+        return Scenarios(with_past_outcomes(values.numpy(), shares, self.past_, sampled.start))
+
+    def __getstate__(self) -> Any:
+        """Without the draws, which can be made again."""
+        return {k: value for k, value in super().__getstate__().items() if k != "_sampled"}
 
     def fallback_share(self, X: Any) -> np.ndarray:
         """Share of past outcomes in each context's scenarios, (n_contexts,); see `off_support`."""
@@ -205,31 +287,59 @@ class NetworkPredictor(Predictor):
         require_count("n_draws", n_draws, at_least=1)
         X = self.check_contexts(X)
         with torch.no_grad():
-            weights = self.network_.weights.draw(n_draws, Generator().manual_seed(0))
+            draws = self.network_.draw(n_draws, Generator().manual_seed(0))
         parts = []
         for part, block in fixed_blocks(X):
-            moments = torch.stack(self.network_.moments(self._scaled(block), weights))
+            moments = torch.stack(self.network_.moments(self._scaled(block), draws))
             parts.append(moments[:, :, : part.stop - part.start])
         means, variances = torch.cat(parts, dim=2).double().numpy()
         means = means * self.outcome_std_ + self.outcome_mean_
         return means.var(0), (variances * self.outcome_std_**2).mean(0)
 
-    def _build(self, n_features: int, generator: Generator) -> Network:
-        head = self._head(self.n_outcomes_)
+    def _measured(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+        """Fitted attributes that scale contexts and outcomes; called by `prepare`."""
+        mean, std = mean_and_std(X)
+        outcome_mean, outcome_std = mean_and_std(y)
+        return {
+            "context_mean_": mean,
+            "context_std_": std,
+            "context_low_": X.min(axis=0),
+            "context_high_": X.max(axis=0),
+            "outcome_mean_": outcome_mean,
+            "outcome_std_": outcome_std,
+        }
+
+    def _network(
+        self, fitted: Mapping[str, Any], n_members: int | None, generator: Generator
+    ) -> Network:
+        """A network for contexts and outcomes that were measured; of an ensemble's members."""
+        n_features, head = len(fitted["context_mean_"]), self._head(fitted["n_outcomes_"])
         n_inputs = n_features if self.encoding is None else self.encoding.width(n_features)
         layout = Layout((n_inputs, *self.hidden_sizes, head.width))
-        return Network(layout, self._weights(layout, generator), head)
+        if n_members is None:
+            return LayeredNetwork(layout, self._weights(layout, generator), head)
+        members = (self._weights(layout, generator) for _ in range(n_members))
+        return LayeredNetwork(layout, EnsembleWeights(members), head)
+
+    def _inputs(self, X: np.ndarray, fitted: Mapping[str, Any]) -> Tensor:
+        """Contexts as the network sees them."""
+        if not self.extrapolate:
+            X = X.clip(fitted["context_low_"], fitted["context_high_"])
+        standard = standardise(X, fitted["context_mean_"], fitted["context_std_"])
+        x = torch.from_numpy(standard).float()
+        return x if self.encoding is None else self.encoding.inputs(x)
+
+    def _bounded(self, values: Tensor, fitted: Mapping[str, Any]) -> Tensor:
+        """Scenarios in the user's units, held where they cannot be trusted."""
+        return values
 
     def _scaled(self, X: np.ndarray) -> Tensor:
-        if not self.extrapolate:
-            X = X.clip(self.context_low_, self.context_high_)
-        x = torch.from_numpy(standardise(X, self.context_mean_, self.context_std_)).float()
-        return x if self.encoding is None else self.encoding.inputs(x)
+        return self._inputs(X, vars(self))
 
     def _rows(self, X: np.ndarray, y: np.ndarray, places: np.ndarray) -> Rows:
         return Rows(X, y, self._scaled(X), torch.from_numpy(places))
 
-    def _scaled_rows(self, rows: Rows) -> tuple[Tensor, Tensor]:
+    def _scaled_rows(self, rows: Rows) -> Pair:
         outcomes = standardise(rows.y, self.outcome_mean_, self.outcome_std_)
         return rows.x_scaled, torch.from_numpy(outcomes).float()
 
@@ -239,15 +349,19 @@ class NetworkPredictor(Predictor):
         return torch.addcmul(mean, values, std)
 
     def _check_parameters(self) -> None:
+        self._check_network_parameters()
+        if not isinstance(self.extrapolate, bool | np.bool_):
+            raise InvalidInputError(
+                f"extrapolate must be True or False, but is {self.extrapolate!r}"
+            )
+
+    def _check_network_parameters(self) -> None:
+        """Those that all networks have."""
         sizes = self.hidden_sizes
         if not isinstance(sizes, tuple | list):
             raise InvalidInputError(f"hidden_sizes must be a tuple of integers, but is {sizes!r}")
         for size in sizes:
             require_count("each of hidden_sizes", size, at_least=1)
-        if not isinstance(self.extrapolate, bool | np.bool_):
-            raise InvalidInputError(
-                f"extrapolate must be True or False, but is {self.extrapolate!r}"
-            )
         for name, kind, example in (
             ("encoding", Encoding, "forewise.predictors.FourierFeatures()"),
             ("off_support", OffSupportFallback, "forewise.predictors.OffSupportFallback()"),
@@ -267,7 +381,7 @@ class NetworkPredictor(Predictor):
     def restore(self, state: dict[str, Any]) -> None:
         """Build the network anew and fill it."""
         super().restore({name: value for name, value in state.items() if name != "network_"})
-        self.network_ = self._build(self.n_inputs, Generator())
+        self.network_ = self._network(vars(self), None, Generator())
         weights = {name: torch.tensor(value) for name, value in state["network_"].items()}
         self.network_.load_state_dict(weights)
 
@@ -276,21 +390,25 @@ class NetworkPredictor(Predictor):
 class Likelihood(Objective):
     """Negative log-likelihood, averaged over draws of the weights."""
 
-    rows: tuple[Tensor, Tensor]  # standardised contexts and outcomes
-    validation: tuple[Tensor, Tensor] | None
+    rows: Pair
+    validation: Pair | None
     n_draws: int
     title: str = "likelihood"
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows[0])
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"the objective": "likelihood", "the validation rows": self.validation}
 
-    def loss(self, network: Network, rows: Tensor, generator: Generator) -> Tensor:
+    def loss(self, network: Any, rows: Tensor, generator: Generator) -> Tensor:
         # Much faster than x[rows], on tables with many rows.
         x, y = (part.index_select(0, rows) for part in self.rows)
         return network.loss(x, y, self.n_draws, generator)
 
-    def validate(self, network: Network, epoch: int, generator: Generator) -> dict[str, float]:
+    def validate(self, network: Any, epoch: int, generator: Generator) -> Figures:
         if self.validation is None:
             return {}
         return {"validation": network.loss(*self.validation, self.n_draws, generator).item()}

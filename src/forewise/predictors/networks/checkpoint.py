@@ -27,7 +27,7 @@ from forewise.exceptions import StorageError
 from forewise.predictors.networks.network import Network
 from forewise.storage import read_folder, write_folder
 
-_KIND, _VERSION = "checkpoint", 3
+_KIND, _VERSION = "checkpoint", 4
 #: Metadata of a dataclass's field that does not affect the result: where files go, what is shown.
 CHANGES_NOTHING: Mapping[str, Any] = MappingProxyType({"changes_nothing": True})
 
@@ -39,23 +39,39 @@ class TrainingState:
     epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, torch.Tensor] | None = None
-    best_figure: float = math.inf
+    best_figure: torch.Tensor = field(
+        default_factory=lambda: torch.tensor(math.inf, dtype=torch.float64)
+    )
     epochs_since_best: int = 0
 
-    def add(self, record: dict[str, float], network: Network) -> None:
+    def add(self, figures: dict[str, Any], network: Network) -> None:
         """Record an epoch, and its weights if it is the best so far."""
-        self.history.append(record)
+        self.history.append({name: _mean(figure) for name, figure in figures.items()})
         self.epoch += 1
         self.epochs_since_best += 1
-        self.consider(record, network)
+        self.consider(figures, network)
 
-    def consider(self, figures: dict[str, float], network: Network) -> None:
-        """Keep the weights if validation loss plus penalty is the lowest so far."""
-        figure = figures.get("validation", math.inf) + figures.get("penalty", 0.0)
-        if figure < self.best_figure:
+    def consider(self, figures: dict[str, Any], network: Network) -> None:
+        """Keep the weights if validation loss plus penalty is the lowest so far.
+
+        Members that have a figure each are kept each at its own best.
+        """
+        figure = torch.as_tensor(figures.get("validation", math.inf), dtype=torch.float64)
+        figure = figure + figures.get("penalty", 0.0)
+        better = figure < self.best_figure
+        if not better.any():
+            return
+        if self.best is None or better.dim() == 0:
             self.best = copy.deepcopy(network.state_dict())
-            self.best_figure = figure
-            self.epochs_since_best = 0
+        else:
+            for name, parameter in network.named_parameters():
+                self.best[name][better] = parameter.detach()[better]
+        self.best_figure = torch.where(better, figure, self.best_figure)
+        self.epochs_since_best = 0
+
+
+def _mean(figure: Any) -> float:
+    return figure.double().mean().item() if isinstance(figure, torch.Tensor) else figure
 
 
 @dataclass(frozen=True)
@@ -87,8 +103,12 @@ class Checkpoint:
         saved = optimiser.state_dict()
         saved["state"] = {int(key): _tensors(value) for key, value in moments}
         optimiser.load_state_dict(saved)
-        best = content.pop("best")
-        return TrainingState(**content, best=None if best is None else _tensors(best))
+        best, figure = content.pop("best"), content.pop("best_figure")
+        return TrainingState(
+            **content,
+            best=None if best is None else _tensors(best),
+            best_figure=torch.tensor(figure, dtype=torch.float64),
+        )
 
     def save(
         self, network: Network, optimiser: torch.optim.Optimizer, state: TrainingState
@@ -97,6 +117,7 @@ class Checkpoint:
         moments = optimiser.state_dict()["state"]
         content = vars(state) | {
             "digests": self.digests,
+            "best_figure": state.best_figure.tolist(),
             "network": dict(network.state_dict()),
             "moments": {str(key): dict(value) for key, value in moments.items()},
         }

@@ -6,13 +6,15 @@ A kind is a pair of weights and a head. To add one: a dataclass that derives fro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Generator
+import numpy as np
+from torch import Generator, Tensor
 
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.networks.base import NetworkPredictor
+from forewise.predictors.networks.base import NetworkPredictor, Pair
 from forewise.predictors.networks.contexts import Encoding, OffSupportFallback
 from forewise.predictors.networks.heads import (
     NOISE_BOUNDS,
@@ -21,8 +23,9 @@ from forewise.predictors.networks.heads import (
     PointHead,
     gaussian_head,
 )
-from forewise.predictors.networks.network import EnsembleWeights, GaussianWeights, Layout, Weights
-from forewise.predictors.networks.training import Training, require_nonnegative
+from forewise.predictors.networks.network import GaussianWeights, Layout, Network, Weights
+from forewise.predictors.networks.settings import Training, require_nonnegative
+from forewise.predictors.networks.training import Objective
 from forewise.validation.parameters import came_as, require_bounds, require_count, require_positive
 
 
@@ -30,7 +33,7 @@ from forewise.validation.parameters import came_as, require_bounds, require_coun
 class PointPredictor(NetworkPredictor):
     """A network that predicts one value per outcome: a single scenario, no uncertainty.
 
-    The paper's ANN. Parameters are those of `BayesianPredictor` with the same names.
+    The paper's ANN. Parameters are those of `MeanFieldPredictor` with the same names.
 
     When to use: as the baseline "predict, then optimise", where uncertainty cannot matter
     (`certainty_equivalent` says when), or in a combined learner.
@@ -50,7 +53,7 @@ class PointPredictor(NetworkPredictor):
 class GaussianPredictor(NetworkPredictor):
     """A plain network with a mean and a variance per outcome: noise, but no epistemic uncertainty.
 
-    Parameters are those of `BayesianPredictor` with the same names.
+    Parameters are those of `MeanFieldPredictor` with the same names.
 
     When to use: data are plenty and noise changes with the context.
     """
@@ -71,7 +74,7 @@ class GaussianPredictor(NetworkPredictor):
         require_count("n_factors", self.n_factors, at_least=0)
 
 
-class _BayesianNetworkPredictor(NetworkPredictor):
+class _GaussianWeightsPredictor(NetworkPredictor):
     """Mean-field variational inference, whatever the head."""
 
     @property
@@ -90,15 +93,15 @@ class _BayesianNetworkPredictor(NetworkPredictor):
 
 
 @dataclass(eq=False, repr=False)
-class BayesianPredictor(_BayesianNetworkPredictor):
-    """A Bayesian network with a mean and a log-variance head.
+class MeanFieldPredictor(_GaussianWeightsPredictor):
+    """The paper's Bayesian network: a Gaussian on every weight, a mean and a log-variance head.
 
         y_j = mean_w(x) + ε_j · exp(½ logvar_w(x)),    w = w_j ~ Q,  ε_j ~ N(0, 1)
 
     Mean and variance of a scenario come from the same draw of the weights, so that scenarios
     carry epistemic and aleatoric uncertainty.
 
-    When to use: data are few somewhere, and in combined learning.
+    When to use: to reproduce the paper. `BayesianPredictor` suits tables better.
 
     Parameters
     ----------
@@ -150,14 +153,14 @@ class BayesianPredictor(_BayesianNetworkPredictor):
 
 
 @dataclass(eq=False, repr=False)
-class MixturePredictor(_BayesianNetworkPredictor):
+class MixturePredictor(_GaussianWeightsPredictor):
     """A Bayesian network with a mixture of Gaussians as its head.
 
         y ~ Σ_k π_k(x, w) N(mean_k(x, w), variance_k(x, w)),    w ~ Q
 
     Components are shared by all outcomes, so that outcomes can depend on each other through them.
     Combined training should have at least as many scenarios as components. Parameters are
-    `n_components` and those of `BayesianPredictor` with the same names.
+    `n_components` and those of `MeanFieldPredictor` with the same names.
 
     When to use: the outcome has several modes, or is skewed, as demand often is.
     """
@@ -210,6 +213,9 @@ class EnsemblePredictor(NetworkPredictor):
     off_support = _of_member("off_support")
     training = _of_member("training")
     kl_weight = _of_member("kl_weight")
+    defaults = _of_member("defaults")
+    combined_defaults = _of_member("combined_defaults")
+    has_folds = _of_member("has_folds")
 
     @property
     def _member(self) -> NetworkPredictor:
@@ -220,12 +226,26 @@ class EnsemblePredictor(NetworkPredictor):
         """As many for each member as it would have alone."""
         return self.n_members * self._member.n_training_draws
 
-    def _head(self, n_outcomes: int) -> Head:
-        return self._member._head(n_outcomes)
+    def _measured(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+        return self._member._measured(X, y)
 
-    def _weights(self, layout: Layout, generator: Generator) -> Weights:
-        members = (self._member._weights(layout, generator) for _ in range(self.n_members))
-        return EnsembleWeights(members)
+    def _network(
+        self, fitted: Mapping[str, Any], n_members: int | None, generator: Generator
+    ) -> Network:
+        return self._member._network(fitted, self.n_members, generator)
+
+    def _inputs(self, X: np.ndarray, fitted: Mapping[str, Any]) -> Tensor:
+        return self._member._inputs(X, fitted)
+
+    def _bounded(self, values: Tensor, fitted: Mapping[str, Any]) -> Tensor:
+        return self._member._bounded(values, fitted)
+
+    def _likelihood(
+        self, rows: Pair, validation: Pair | None, network: Any, seed: int
+    ) -> Objective:
+        if self.has_folds:
+            return self._member._likelihood(rows, validation, network, seed)
+        return super()._likelihood(rows, validation, network, seed)
 
     def _check_parameters(self) -> None:
         member = self._member

@@ -1,6 +1,7 @@
-"""The network of every network predictor: layers, a distribution of weights, and a head.
+"""What training and deciding ask of a network, and the layered one of the plain predictors.
 
-A network's weights are one vector, and a *draw* of them is a row of a matrix (n_draws, n_weights).
+`Network` is the contract. A `LayeredNetwork` has layers, a distribution of weights, and a head. Its
+weights are one vector, and a *draw* of them is a row of a matrix (n_draws, n_weights).
 All draws pass through the layers in one batched product, and an optimiser sees one or two tensors
 instead of dozens.
 """
@@ -158,12 +159,60 @@ class EnsembleWeights(Weights):
         return torch.stack([member.divergence() for member in self.members]).mean()
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     """Contexts to a distribution of outcomes, all in standardised units."""
+
+    betas: tuple[float, float] = (0.9, 0.999)  # of Adam
+
+    @property
+    @abstractmethod
+    def n_noises(self) -> int:
+        """Independent standard normals that a scenario is made from."""
+
+    @abstractmethod
+    def draw(self, n_draws: int, generator: Generator) -> Any:
+        """Draws of the weights, at most so many, for `common_scenarios` and `moments`."""
+
+    @abstractmethod
+    def scenarios(self, x: Tensor, n_scenarios: int, generator: Generator) -> Draws:
+        """Values (n_contexts, n_scenarios, n_outcomes) and weights, with gradients."""
+
+    @abstractmethod
+    def common_scenarios(self, x: Tensor, noise: Tensor, draws: Any) -> Tensor:
+        """Equally weighted scenarios; all contexts share the noise (n_scenarios, 1, n_noises)."""
+
+    @abstractmethod
+    def moments(self, x: Tensor, draws: Any) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each draw's distribution, (n_draws, n_contexts, n_outcomes)."""
+
+    @abstractmethod
+    def divergence(self) -> Tensor:
+        """Kullback–Leibler divergence from the prior, () or of each member (n_members,)."""
+
+    def rated_parameters(self) -> list[tuple[float, list[nn.Parameter]]]:
+        """Parameters with the same step, and that step in units of the learning rate."""
+        return [(1.0, list(self.parameters()))]
+
+    def update_posterior(self, x: Tensor) -> None:
+        """Compute what follows from the weights and the training rows; called after an epoch."""
+
+
+class LayeredNetwork(Network):
+    """Fully connected layers with a distribution of weights, and a head."""
 
     def __init__(self, layout: Layout, weights: Weights, head: Head) -> None:
         super().__init__()
         self.layout, self.weights, self.head = layout, weights, head
+
+    @property
+    def n_noises(self) -> int:
+        return self.head.n_noises
+
+    def draw(self, n_draws: int, generator: Generator) -> Tensor:
+        return self.weights.draw(n_draws, generator)
+
+    def divergence(self) -> Tensor:
+        return self.weights.divergence()
 
     def loss(self, x: Tensor, y: Tensor, n_draws: int, generator: Generator) -> Tensor:
         """Negative log-likelihood per outcome, averaged over draws of the weights."""
@@ -171,20 +220,17 @@ class Network(nn.Module):
         return self.head.negative_log_likelihood(outputs, y)
 
     def scenarios(self, x: Tensor, n_scenarios: int, generator: Generator) -> Draws:
-        """Values (n_contexts, n_scenarios, n_outcomes) and weights, with gradients."""
         outputs = self.layout.forward(x, self.weights.draw(n_scenarios, generator))
         noise = stratified_normals(n_scenarios, len(x), self.head.n_noises, generator)
         return self.head.scenarios(outputs, noise)
 
     @torch.no_grad()
-    def common_scenarios(self, x: Tensor, noise: Tensor, weights: Tensor) -> Tensor:
-        """Equally weighted scenarios; all contexts share the noise (n_scenarios, 1, n_noises)."""
-        return self.head.equal_scenarios(self._outputs(x, weights), noise)
+    def common_scenarios(self, x: Tensor, noise: Tensor, draws: Tensor) -> Tensor:
+        return self.head.equal_scenarios(self._outputs(x, draws), noise)
 
     @torch.no_grad()
-    def moments(self, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of each draw's distribution, (n_draws, n_contexts, n_outcomes)."""
-        return self.head.moments(self._outputs(x, weights))
+    def moments(self, x: Tensor, draws: Tensor) -> tuple[Tensor, Tensor]:
+        return self.head.moments(self._outputs(x, draws))
 
     def _outputs(self, x: Tensor, weights: Tensor) -> Tensor:
         """Outputs of all draws, a few draws at a time to bound the memory of hidden layers."""

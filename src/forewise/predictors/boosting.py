@@ -1,0 +1,168 @@
+"""Gradient boosting: trees of scikit-learn, kept as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.predictors.sampling import (
+    context_slices,
+    mean_and_std,
+    standardise,
+    systematic_picks,
+)
+from forewise.predictors.trees import TreePredictor
+from forewise.scenarios import Scenarios
+from forewise.validation.parameters import as_random_state, require_count, require_positive
+
+_CHECKED_ROWS = 64  # that boosted trees are compared with scikit-learn's forecasts on
+
+
+class _BoostedTrees(TreePredictor):
+    """Several boosted models of the same contexts, one for each outcome and loss."""
+
+    def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:
+        """Fit a model for each outcome and loss, and check that its arrays say the same."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # imports rich
+
+        as_random_state(self.random_state)  # or an error
+        settings = {
+            "max_iter": require_count("n_trees", self.n_trees, at_least=1),
+            "learning_rate": require_positive("learning_rate", self.learning_rate),
+            "max_leaf_nodes": require_count("max_leaves", self.max_leaves, at_least=2),
+            "min_samples_leaf": require_count("min_leaf", self.min_leaf, at_least=1),
+            # Stopping early would hold out rows at random, future ones among them.
+            "early_stopping": False,
+            "random_state": self.random_state,
+        }
+        self.outcome_mean_, self.outcome_std_ = mean_and_std(y)
+        targets = standardise(y, self.outcome_mean_, self.outcome_std_)
+        models = [
+            HistGradientBoostingRegressor(**settings, **loss).fit(X, target)
+            for target in targets.T.copy()
+            for loss in losses
+        ]
+        # There is no public way to the trees.
+        nodes = [stage[0].nodes for model in models for stage in model._predictors]
+        self.baseline_ = np.array([float(np.ravel(m._baseline_prediction)[0]) for m in models])
+        self.tree_model_ = np.repeat(np.arange(len(models)), [len(m._predictors) for m in models])
+        self._store_trees(_node_arrays(tree) for tree in nodes)
+        self.value_ = np.concatenate([tree["value"] for tree in nodes])
+        rows = X[:_CHECKED_ROWS]
+        expected = np.column_stack([model.predict(rows) for model in models])
+        if not np.allclose(self._outputs(rows), expected, rtol=1e-9, atol=1e-9):
+            raise ForewiseError(
+                "this version of scikit-learn stores boosted trees in a way that forewise does not "
+                "know: install a version that pyproject.toml names"
+            )
+
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        """The models' standardised forecasts, (n_contexts, n_models)."""
+        starts = np.searchsorted(self.tree_model_, np.arange(len(self.baseline_)))
+        outputs = np.empty((len(X), len(self.baseline_)))
+        for part in context_slices(len(X), len(self.roots_)):
+            leaves = self._leaves(X[part])
+            outputs[part] = np.add.reduceat(self.value_[leaves], starts, axis=1)
+        return outputs + self.baseline_
+
+
+def _node_arrays(nodes: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Left, right, feature and threshold of a boosted tree."""
+    left, right, feature = (nodes[k].astype(np.int64) for k in ("left", "right", "feature_idx"))
+    leaf = nodes["is_leaf"].astype(bool)
+    return np.where(leaf, -1, left), np.where(leaf, -1, right), feature, nodes["num_threshold"]
+
+
+@dataclass(eq=False, repr=False)
+class BoostingPredictor(_BoostedTrees):
+    """A point forecast of each outcome by gradient boosting: a single scenario, no uncertainty.
+
+    When to use: as the baseline "forecast well, then optimise", and inside a `ResidualPredictor`,
+    which adds its errors. It cannot extrapolate a trend.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Share of each tree that is added; smaller wants more trees.
+    max_leaves, min_leaf : int
+        Most leaves of a tree, and fewest training rows in a leaf.
+    random_state : int, RandomState or None
+        Matters with more than 200,000 rows only, of which some are drawn to choose thresholds.
+    """
+
+    n_trees: int = 100
+    learning_rate: float = 0.1
+    max_leaves: int = 31
+    min_leaf: int = 20
+    random_state: Any = 0
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        self._grow(X, y, [{"loss": "squared_error"}])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The forecast of each context, (n_contexts, n_outcomes)."""
+        return self._forecast(self.check_contexts(X))
+
+    def _forecast(self, X: np.ndarray) -> np.ndarray:
+        return self.outcome_mean_ + self.outcome_std_ * self._outputs(X)
+
+    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
+        return Scenarios(self._forecast(X)[:, None])
+
+
+@dataclass(eq=False, repr=False)
+class QuantileBoostingPredictor(_BoostedTrees):
+    """Quantiles by gradient boosting, one model for each level: scenarios with weights.
+
+        scenario k of x:   the forecast of the quantile q_k; its weight is the distance between
+        the points halfway to its neighbours, or to 0 and 1 at the ends
+
+    Quantiles that cross are sorted. Asked for fewer scenarios than levels, it picks some.
+
+    When to use: for a `Newsvendor`, with shortage / (shortage + excess) among `levels`. A scenario
+    of several outcomes has all at the same level: right for costs that are a sum over outcomes,
+    biased for others.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Rising, between 0 and 1. The other parameters are those of `BoostingPredictor`.
+    """
+
+    levels: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    n_trees: int = 100
+    learning_rate: float = 0.1
+    max_leaves: int = 31
+    min_leaf: int = 20
+    random_state: Any = 0
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        losses = [{"loss": "quantile", "quantile": level} for level in self._checked_levels()]
+        self._grow(X, y, losses)
+
+    def _checked_levels(self) -> list[float]:
+        levels = list(self.levels) if isinstance(self.levels, Sequence | np.ndarray) else []
+        numbers = [float(q) for q in levels if isinstance(q, Real) and 0 < float(q) < 1]
+        rising = all(low < high for low, high in pairwise(numbers))
+        if not numbers or len(numbers) < len(levels) or not rising:
+            raise InvalidInputError(
+                f"levels must be rising numbers between 0 and 1, but is {self.levels!r}"
+            )
+        return numbers
+
+    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
+        levels = np.array(self._checked_levels())
+        outputs = self._outputs(X).reshape(len(X), self.n_outcomes_, len(levels))
+        values = np.sort(outputs, axis=2).transpose(0, 2, 1)
+        values = self.outcome_mean_ + self.outcome_std_ * values
+        weights = np.diff(np.concatenate([[0.0], (levels[1:] + levels[:-1]) / 2, [1.0]]))
+        start = random.random()
+        if n_scenarios >= len(levels):
+            return Scenarios(values, weights)
+        return Scenarios(values[:, systematic_picks(weights[None], n_scenarios, start)[0]])
