@@ -77,7 +77,7 @@ def test_the_farmer(tmp_path):
 
 def test_the_day_ahead_schedule(tmp_path, run_with_data):
     example = loaded("03_day_ahead_schedule")
-    costs = run_with_data(example, "vic_electricity", n_days=16, n_scenarios=16)
+    costs = run_with_data(example, "vic_electricity", n_scenarios=16, training=BRIEF)
     assert costs["from 16 scenarios"] < costs["from the mean"]
     assert (tmp_path / "03_day_ahead_schedule.png").stat().st_size > 10_000
 
