@@ -43,10 +43,6 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with a subfolder for each data set; FOREWISE_DATA by default."),
 ]
-Tables = Annotated[
-    str | None, typer.Option(help="Such as yacht,energy,nv1; all that are here by default.")
-]
-Splits = Annotated[str, typer.Option(help="How many, or which: 3, or 0,4. Seeds of nv1 ... pop.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")]
 Inner = Annotated[
     bool, typer.Option("--inner", help="Judge on rows held out of the training part, for tuning.")
@@ -162,35 +158,39 @@ def report_real(
 def suite_run(
     methods: Annotated[
         str | None,
-        typer.Option(
-            help="Such as forest,bayesian:n_members=8; all with their defaults if not given."
-        ),
+        typer.Option(help="Such as forest,bayesian:n_members=8; all with their defaults if none."),
     ] = None,
-    tables: Tables = None,
-    splits: Splits = "3",
+    tables: Annotated[
+        str | None, typer.Option(help="Such as yacht,nv1; all that are here by default.")
+    ] = None,
+    splits: Annotated[
+        str, typer.Option(help="How many, or which: 3, or 0,4. Seeds of nv1, nv2, nvqp, pop.")
+    ] = "3",
+    cliff: Annotated[
+        bool, typer.Option("--cliff", help="Also with every default halved, and doubled.")
+    ] = False,
     jobs: Jobs = 1,
     inner: Inner = False,
     output: Output = None,
     data_dir: DataDir = None,
 ) -> None:
     """Fit methods to splits of tables and decide; what is in the results is not computed again."""
-    chosen = [*suites.METHODS, suites.AUTO] if methods is None else _names(methods)
-    _run_suite(chosen, tables, splits, jobs, inner, output, data_dir)
-
-
-@suite.command()
-def cliff(
-    methods: Annotated[str, typer.Option(help="Whose defaults are varied.")] = "bayesian",
-    tables: Tables = None,
-    splits: Splits = "1",
-    jobs: Jobs = 1,
-    inner: Inner = False,
-    output: Output = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Halve and double every number among the defaults, one at a time."""
-    chosen = [made for name in _names(methods) for made in (name, *suites.cliff_methods(name))]
-    _run_suite(chosen, tables, splits, jobs, inner, output, data_dir)
+    chosen = None if methods is None else _names(methods)
+    if cliff:
+        varied = [name for name in chosen or suites.METHODS if name != suites.AUTO]
+        chosen = [made for name in varied for made in (name, *suites.cliff_methods(name))]
+    numbers = _seeds(splits)
+    summary = suites.run_suite(
+        chosen,
+        None if tables is None else _names(tables),
+        range(numbers) if isinstance(numbers, int) else numbers,
+        output=output or _folder("suite"),
+        map=ProcessMap(jobs) if jobs > 1 else SerialMap(),
+        inner=inner,
+        data_dir=data_dir,
+    )
+    if summary.failed:
+        raise typer.Exit(1)  # the reasons have been printed
 
 
 @suite.command("report")
@@ -275,29 +275,6 @@ def main() -> None:
 
 def _folder(name: str, quick: bool = False) -> Path:
     return (_QUICK if quick else _RESULTS) / name
-
-
-def _run_suite(
-    methods: list[str],
-    tables: str | None,
-    splits: str,
-    jobs: int,
-    inner: bool,
-    output: Path | None,
-    data_dir: Path | None,
-) -> None:
-    numbers = _seeds(splits)
-    summary = suites.run_suite(
-        methods,
-        None if tables is None else _names(tables),
-        range(numbers) if isinstance(numbers, int) else numbers,
-        output=output or _folder("suite"),
-        map=ProcessMap(jobs) if jobs > 1 else SerialMap(),
-        inner=inner,
-        data_dir=data_dir,
-    )
-    if summary.failed:
-        raise typer.Exit(1)  # the reasons have been printed
 
 
 def _names(text: str) -> list[str]:

@@ -102,14 +102,26 @@ def run(
     _require_data([*first, *cases.windows(())])
     summary, started = RunSummary(), time.perf_counter()
     with RowTable(output, quick=quick) as table:
-        compute_stage(first, table, map or SerialMap(), progress, summary)
+        _compute_stage(first, table, map or SerialMap(), progress, summary)
         if rolling:  # the best trial is known when all trials are finished
-            compute_stage(cases.windows(table), table, map or SerialMap(), progress, summary)
+            _compute_stage(cases.windows(table), table, map or SerialMap(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
 
 
-def compute_stage(
+def run_works(
+    works: Sequence[Work], output: str | os.PathLike[str], map: Map | None, progress: bool
+) -> RunSummary:
+    """Compute what is missing of some works, in the way of `run`."""
+    _require_data(works)
+    summary, started = RunSummary(), time.perf_counter()
+    with RowTable(output) as table:
+        _compute_stage(works, table, map or SerialMap(), progress, summary)
+    summary.seconds = time.perf_counter() - started
+    return summary
+
+
+def _compute_stage(
     fits: Sequence[Work], table: RowTable, where: Map, progress: bool, summary: RunSummary
 ) -> None:
     pending = [fit for fit in fits if not all(key in table for key in fit.row_keys())]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
-import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -23,6 +22,7 @@ from forewise import predictors as known
 from forewise.exceptions import InvalidInputError
 from forewise.predictors import NetworkPredictor, Predictor
 from forewise_lab.experiments.configuration import unknown
+from forewise_lab.experiments.rows import hash_of
 
 #: The learner that chooses a predictor for the problem; all others are predictors.
 AUTO = "auto"
@@ -43,7 +43,7 @@ METHODS: dict[str, Callable[[], Predictor]] = {
 _PARTS = {"inference": known.LastLayer(), "embedding": known.PeriodicEmbedding()}
 #: Settings that a cliff test leaves alone: they change no result, or have no scale.
 _UNSCALED = frozenset({"random_state", "n_jobs", "levels"})
-_ROOMS = ("forewise.predictors", "forewise.learners")
+_WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
 def make_method(name: str) -> Predictor:
@@ -57,71 +57,55 @@ def make_method(name: str) -> Predictor:
         try:
             value = ast.literal_eval(text)
         except (SyntaxError, ValueError) as error:
-            raise InvalidInputError(
-                f"a setting must be like n_members=8, but is {setting!r}"
-            ) from error
+            message = f"a setting must be like n_members=8, but is {setting!r}"
+            raise InvalidInputError(message) from error
         predictor = _changed(predictor, path.split("."), value)
-    for fixed, value in {"random_state": 0, "n_jobs": 1}.items():
-        if fixed in predictor.get_params(deep=False):
-            predictor.set_params(**{fixed: value})
-    return predictor
+    own = predictor.get_params(deep=False)
+    fixed = {"random_state": 0, "n_jobs": 1}
+    return predictor.set_params(**{key: fixed[key] for key in fixed.keys() & own.keys()})
 
 
 def cliff_methods(name: str) -> list[str]:
     """Names of the method with every number among its defaults halved, and doubled."""
     found = []
     for path, value in _numbers(make_method(name)):
-        for factor in (0.5, 2.0):
-            scaled = _scaled(value, factor)
-            if scaled != value:
+        for scaled in (_scaled(value, 0.5), _scaled(value, 2.0)):
+            if scaled != value and not (path == "max_features" and scaled > 1):  # a share
                 found.append(f"{name}:{path}={scaled!r}")
     return found
 
 
 @cache
-def code_of(base: str) -> str:
-    """Hash of the library's code behind a method, without comments and docstrings."""
-    sources: dict[str, str] = {}
-    pending = ["forewise.learners.auto"]
-    if base != AUTO:
-        method = make_method(base)
-        parts = [method, *method.get_params().values()]
+def config_hash(method: str) -> str:
+    """Hash of a method's name and of the code behind it, without comments and docstrings."""
+    pending, sources = ["forewise.learners.auto"], {}
+    if method != AUTO:
+        predictor = make_method(method)
+        parts = [predictor, *predictor.get_params().values()]
         pending = [type(part).__module__ for part in parts if isinstance(part, Predictor)]
     while pending:
         module = pending.pop()
-        if module in sources or not module.startswith(_ROOMS):
-            continue
         spec = find_spec(module)
-        if spec is None or spec.origin is None:
+        if module in sources or spec is None or spec.origin is None:
             continue
         tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
+            if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node) is not None:
+                del node.body[0]
             if isinstance(node, ast.ImportFrom) and node.module:
-                pending.append(node.module)
-            if isinstance(getattr(node, "body", None), list):
-                node.body = [part for part in node.body if not _is_text(part)]  # type: ignore[attr-defined]
+                rooms = ("forewise.predictors", "forewise.learners")
+                pending += [node.module] if node.module.startswith(rooms) else []
         sources[module] = ast.dump(tree)
-    return hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:12]
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _part(owner: Any, name: str) -> Any:
-    """A setting of an estimator or of a frozen value, or what stands for it if it is None."""
-    if not hasattr(owner, name):
-        raise InvalidInputError(f"{type(owner).__name__} has no setting {name!r}")
-    value = getattr(owner, name)
-    return _PARTS.get(name) if value is None else value
+    return hash_of([method, sources])
 
 
 def _changed(owner: Any, path: list[str], value: Any) -> Any:
     """A copy with another value of the setting at the end of the path."""
     name, *rest = path
-    part = _part(owner, name)
+    if not hasattr(owner, name):
+        raise InvalidInputError(f"{type(owner).__name__} has no setting {name!r}")
     if rest:
-        value = _changed(part, rest, value)
+        value = _changed(_part(owner, name), rest, value)
     if not isinstance(owner, BaseEstimator):
         return dataclasses.replace(owner, **{name: value})
     changed = copy.copy(owner)
@@ -129,8 +113,13 @@ def _changed(owner: Any, path: list[str], value: Any) -> Any:
     return changed
 
 
+def _part(owner: Any, name: str) -> Any:
+    value = getattr(owner, name)
+    return _PARTS.get(name) if value is None else value
+
+
 def _numbers(owner: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Paths and values of numbers among the settings, and of tuples of whole numbers."""
+    """Paths and values of numbers among the settings, and of tuples of integers."""
     if isinstance(owner, BaseEstimator):
         names = list(owner.get_params(deep=False))
         # An ensemble's are its member's.
@@ -142,8 +131,8 @@ def _numbers(owner: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         value = _part(owner, name)
         if name in _UNSCALED or isinstance(value, bool | str):
             continue
-        counts = isinstance(value, tuple) and all(isinstance(part, int) for part in value)
-        if counts or isinstance(value, int | float):
+        integers = isinstance(value, tuple) and all(isinstance(part, int) for part in value)
+        if integers or isinstance(value, int | float):
             yield prefix + name, value
         elif isinstance(value, BaseEstimator) or dataclasses.is_dataclass(value):
             yield from _numbers(value, f"{prefix}{name}.")

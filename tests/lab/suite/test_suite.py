@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +18,8 @@ from forewise_lab import cli
 from forewise_lab.experiments import load_settings, read_rows
 from forewise_lab.experiments.fits import Setting, make_evaluation
 from forewise_lab.suite import METHODS, cliff_methods, run_suite, write_suite_page
-from forewise_lab.suite.grid import SuiteFit
-from forewise_lab.suite.methods import code_of, make_method
-from forewise_lab.suite.tables import LEVELS, TableSplit, budget_cost, level_cost, real_tables
+from forewise_lab.suite.fits import LEVELS, SuiteFit, budget_cost, level_cost, real_tables
+from forewise_lab.suite.methods import config_hash, make_method
 
 
 @pytest.fixture
@@ -100,16 +100,16 @@ def test_rows_are_kept_and_found_again(data_dir, tmp_path):
 
 def test_shifting_the_outcome_changes_nothing_but_the_fit(data_dir):
     """The costs of negative outcomes are as small as those of positive ones."""
-    where = TableSplit("low", 0, data_dir=data_dir)
+    where = SuiteFit("linear-residuals", "low", 0, data_dir=data_dir)
     train, held = where.rows()
-    found = where.judge(where.fit("linear-residuals", train), train, held)
+    found = where.judge(where.fit(train), train, held)
     assert found["cost"] < 0.2
     assert found["CRPS"] < 0.5
 
 
 def test_inner_folds_do_not_touch_the_test_rows(data_dir):
-    test = {tuple(row) for row in TableSplit("low", 1, data_dir=data_dir).rows()[1].X}
-    train, held = TableSplit("low", 1, inner=True, data_dir=data_dir).rows()
+    test = {tuple(row) for row in SuiteFit("forest", "low", 1, data_dir=data_dir).rows()[1].X}
+    train, held = SuiteFit("forest", "low", 1, inner=True, data_dir=data_dir).rows()
     parts = [{tuple(row) for row in part.X} for part in (train, held)]
     assert not test & (parts[0] | parts[1])
     assert not parts[0] & parts[1]
@@ -139,22 +139,33 @@ def test_every_number_is_halved_and_doubled(name):
 
 
 def test_a_changed_default_is_used(data_dir):
-    train, _ = TableSplit("high", 0, data_dir=data_dir).rows()
+    train, _ = SuiteFit("forest", "high", 0, data_dir=data_dir).rows()
     fitted = make_method("bayesian:defaults.epochs=3:hidden_sizes=(4, 4)").fit(train.X, train.y)
     assert len(fitted.history_) == 3
 
 
-def test_the_key_changes_with_the_code(data_dir, monkeypatch):
-    """Of the method's own files only; comments and docstrings do not matter."""
-    assert code_of("forest") != code_of("gaussian-process")
-    fit = SuiteFit("forest", TableSplit("low", 0, data_dir=data_dir))
-    before = list(fit.row_keys())
-    monkeypatch.setattr("forewise_lab.suite.grid.code_of", lambda base: "other")
-    assert not set(before) & set(fit.row_keys())
+def test_the_key_changes_with_the_code(monkeypatch):
+    """Of the files behind the method; comments and docstrings do not matter."""
+    hashes = {name: config_hash(name) for name in METHODS}
+    assert len(set(hashes.values())) == len(METHODS)
+
+    def changed(old, new):
+        read = Path.read_text
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_text", lambda *a, **k: read(*a, **k).replace(old, new))
+            config_hash.cache_clear()
+            found = {name for name in METHODS if config_hash(name) != hashes[name]}
+        config_hash.cache_clear()
+        return found
+
+    assert changed("Past outcomes, weighted by", "Outcomes, weighted by") == set()
+    networks = {"bayesian", "bayesian-ensemble"}
+    assert changed("frequency_scale: float = 0.2", "frequency_scale: float = 0.3") == networks
+    assert changed("n_restarts: int = 0", "n_restarts: int = 1") == {"gaussian-process"}
 
 
 def test_fair_regret_is_that_of_the_papers_experiments():
-    where, table = TableSplit("nv1", 0), load_settings().experiments["nv1"]
+    where, table = SuiteFit("forest", "nv1", 0), load_settings().experiments["nv1"]
     train, test = where.rows()
     predictor = ForestPredictor(n_trees=5, random_state=0, n_jobs=1).fit(train.X, train.y)
     found = where.judge(predictor, train, test)
@@ -170,22 +181,28 @@ def test_names_of_tables_are_checked(data_dir, tmp_path):
     with pytest.raises(MissingDataError, match="data-dir"):
         real_tables(tmp_path / "nowhere")
     with pytest.raises(InvalidInputError, match="no table named 'hihg'; did you mean high"):
-        TableSplit("hihg", 0, data_dir=data_dir).rows()
+        SuiteFit("forest", "hihg", 0, data_dir=data_dir).rows()
     with pytest.raises(InvalidInputError, match="splits of low must be below 2"):
-        TableSplit("low", 2, data_dir=data_dir).rows()
+        SuiteFit("forest", "low", 2, data_dir=data_dir).rows()
 
 
 def test_the_command_line_runs_and_reports(data_dir, tmp_path):
     place = ["--output", str(tmp_path / "out")]
     where = ["--tables", "low,high", "--data-dir", str(data_dir), *place]
     runner = CliRunner()
-    run = ["suite", "run", "--methods", "forest,neighbours,boosted-residuals", "--splits", "2"]
-    assert runner.invoke(cli.app, [*run, *where]).exit_code == 0
-    steep = runner.invoke(cli.app, ["suite", "cliff", "--methods", "forest", *where])
-    assert steep.exit_code == 1  # max_features=2.0 is no setting, and the rows say so
+    run = ["suite", "run", "--splits", "2", *where, "--methods"]
+    assert runner.invoke(cli.app, [*run, "forest,neighbours,boosted-residuals"]).exit_code == 0
+    steep = runner.invoke(cli.app, [*run, "forest", "--cliff"])
+    assert steep.exit_code == 0
+    assert runner.invoke(cli.app, [*run, "forest:max_features=2.0"]).exit_code == 1
     assert runner.invoke(cli.app, ["suite", "report", *place]).exit_code == 0
     page = (tmp_path / "out" / "report.md").read_text()
-    for words in ("cost / forest", "CRPS / forest", "`n_trees=50`", "Failed: forest:max_features"):
+    for words in (
+        "cost / forest",
+        "CRPS / forest",
+        "`n_trees=50`",
+        "Failed: forest:max_features=2.0, 4 fits",
+    ):
         assert words in page
     assert (tmp_path / "out" / "report.png").stat().st_size > 1000
     assert cli._names("a:sizes=(1, 2),b") == ["a:sizes=(1, 2)", "b"]
