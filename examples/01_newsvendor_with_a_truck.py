@@ -37,16 +37,15 @@ def past_days(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.column_stack([weekend, temperature]), demand, random.choice([150.0, 230.0, 310.0], n)
 
 
-def main(folder: Path = Path(), epochs: int = 40) -> dict[str, float]:
+def main(folder: Path = Path(), training: fw.Training | None = None) -> dict[str, float]:
     X, demand, truck = past_days(1500, seed=0)
     X_new, demand_new, truck_new = past_days(500, seed=1)
-    predictor = fw.BayesianPredictor(
-        (64, 64), training=fw.Training(epochs=epochs, learning_rate=3e-3), random_state=0
-    )
     learners = {
         "sample average": fw.DecoupledLearner(problem(), fw.EmpiricalPredictor()),
         "forest": fw.DecoupledLearner(problem(), fw.ForestPredictor(random_state=0)),
-        "Bayesian network": fw.DecoupledLearner(problem(), predictor),
+        "Bayesian network": fw.DecoupledLearner(
+            problem(), fw.BayesianPredictor(training=training, random_state=0)
+        ),
     }
     costs = {}
     for name, learner in learners.items():

@@ -41,7 +41,7 @@ def loads() -> np.ndarray:
         return fw.datasets.victoria().demand.to_numpy() / 1000
     except fw.MissingDataError as error:
         print(f"made-up demand of the same shape, because {error}")
-        return made_up_loads(700, seed=0)
+        return made_up_loads(1096, seed=0)
 
 
 def made_up_loads(n: int, seed: int) -> np.ndarray:
@@ -65,14 +65,16 @@ def contexts(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([days[6:-1], days[:-7], calendar[7:]]), days[7:]
 
 
-def main(folder: Path = Path(), n_days: int = 20, n_scenarios: int = 24) -> dict[str, float]:
+def main(
+    folder: Path = Path(), n_scenarios: int = 24, training: fw.Training | None = None
+) -> dict[str, float]:
     X, y = contexts(loads())
-    # Decide some days of the last year; learn from all days before it.
-    test = np.linspace(len(X) - 365, len(X) - 1, n_days).astype(int)
-    X_new, y_new, X, y = X[test], y[test], X[:-365], y[:-365]
-    learner = fw.DecoupledLearner(problem(), fw.ForestPredictor(random_state=0)).fit(X, y)
+    # Decide the days of the last year; learn from all days before it.
+    X_new, y_new, X, y = X[-365:], y[-365:], X[:-365], y[:-365]
+    predictor = fw.BayesianPredictor(training=training, random_state=0)
+    learner = fw.DecoupledLearner(problem(), predictor).fit(X, y)
     scenarios = learner.policy_.predictor.sample(X_new, n_scenarios, random_state=0)
-    mean = fw.Scenarios((scenarios.weights[..., None] * scenarios.values).sum(1, keepdim=True))
+    mean = fw.Scenarios(scenarios.values.mean(1, keepdim=True))
     schedules = {
         "from the mean": fw.solve(problem(), mean).decision.numpy(),
         f"from {n_scenarios} scenarios": learner.decide(X_new, n_scenarios),

@@ -7,6 +7,7 @@ The true distribution is known, so that regrets are exact. Run it with
 """
 
 from pathlib import Path
+from typing import Any
 
 import cvxpy as cp
 import matplotlib.pyplot as plt
@@ -46,25 +47,19 @@ def demands(X: np.ndarray, seed: int, n_draws: int) -> np.ndarray:
     return mean[:, None] + spread[:, None] * excess
 
 
-def regrets(seed: int, n_scenarios: int, n_rows: int = 3000, epochs: int = 60) -> np.ndarray:
+def regrets(
+    seed: int, n_scenarios: int, n_rows: int = 3000, training: fw.Training | None = None
+) -> np.ndarray:
     """Mean regret of the two learners' decisions, each made from a few scenarios."""
     X, room = contexts(n_rows, seed)
     y = demands(X, 100 + seed, 1)[:, 0]
     X_new, room_new = contexts(400, 1000 + seed)
     truth = fw.Scenarios(demands(X_new, 2000 + seed, 256))
-    long, short = (
-        fw.Training(count, batch_size=size, learning_rate=rate, progress=False,
-                    schedule=fw.predictors.CosineSchedule())
-        for count, size, rate in ((epochs, 64, 2e-3), (max(1, epochs // 10), 128, 5e-4))
-    )  # fmt: skip
-    settings = {"hidden_sizes": (64, 64), "n_scenarios": 4, "kl_weight": 1e-3, "random_state": seed}
+    predictor = fw.BayesianPredictor(training=training, random_state=seed)
     learners = [
-        fw.DecoupledLearner(problem(), fw.BayesianPredictor(training=long, **settings)),
-        fw.CombinedLearner(
-            problem(), fw.BayesianPredictor(training=short, **settings), n_scenarios,
-            pretraining=long, n_scenarios_deciding=n_scenarios,
-        ),
-    ]  # fmt: skip
+        fw.DecoupledLearner(problem(), predictor),
+        fw.CombinedLearner(problem(), predictor, n_scenarios, n_scenarios_deciding=n_scenarios),
+    ]
     found = []
     for learner in learners:
         decided = learner.fit(X, y, given=room).decide(X_new, n_scenarios, given=room_new)
@@ -73,7 +68,7 @@ def regrets(seed: int, n_scenarios: int, n_rows: int = 3000, epochs: int = 60) -
 
 
 def main(
-    folder: Path = Path(), counts: tuple[int, ...] = (2, 4, 8, 16), n_seeds: int = 5, **sizes: int
+    folder: Path = Path(), counts: tuple[int, ...] = (2, 4, 8, 16), n_seeds: int = 5, **sizes: Any
 ) -> dict[int, np.ndarray]:
     """Regrets (n_seeds, 2) by number of scenarios."""
     found = {}

@@ -51,13 +51,12 @@ def made_up_table(n_days: int, seed: int) -> pd.DataFrame:
     return table
 
 
-def methods(problem: fw.Problem, contexts: pd.DataFrame, epochs: int) -> dict[str, fw.Learner]:
+def methods(
+    problem: fw.Problem, contexts: pd.DataFrame, training: fw.Training | None
+) -> dict[str, fw.Learner]:
     series = [name for name in contexts.columns if name.startswith(("store_", "product_"))]
     week = [name for name in contexts.columns if name.startswith("weekday_")]
-    network = fw.BayesianPredictor(
-        hidden_sizes=(64, 64), n_scenarios=4, kl_weight=0.1, prior_std=0.3, initial_std=0.01,
-        training=fw.Training(epochs=epochs, batch_size=256), random_state=0,
-    )  # fmt: skip
+    network = fw.BayesianPredictor(training=training, random_state=0)
     by_series, by_day = fw.GroupedPredictor(series), fw.GroupedPredictor([*series, *week])
     return {
         "SAA of the series": fw.DecoupledLearner(problem, by_series),
@@ -66,7 +65,9 @@ def methods(problem: fw.Problem, contexts: pd.DataFrame, epochs: int) -> dict[st
     }
 
 
-def main(folder: Path = Path(), epochs: int = 25, n_months: int = 4) -> dict[str, float]:
+def main(
+    folder: Path = Path(), training: fw.Training | None = None, n_months: int = 4
+) -> dict[str, float]:
     problem = fw.Newsvendor(shortage=10 * LEVEL, excess=10 * (1 - LEVEL))
     table = demand_table()
     contexts = bakery_contexts(table)
@@ -75,7 +76,7 @@ def main(folder: Path = Path(), epochs: int = 25, n_months: int = 4) -> dict[str
     # Decide the last months; learn from up to two years before each.
     days = (dates.max() - dates.min()).days - 31 * n_months
     evaluated = {}
-    for name, learner in methods(problem, contexts, epochs).items():
+    for name, learner in methods(problem, contexts, training).items():
         evaluated[name] = fw.evaluate_rolling(
             learner, contexts, demand, dates,
             min_train_days=days, max_train_days=730, validation_days=42, n_scenarios=128,

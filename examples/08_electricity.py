@@ -19,7 +19,6 @@ import forewise as fw
 from forewise.datasets import Victoria, victoria, victoria_contexts
 from forewise.policy import ScenarioPolicy
 
-TRAINING = fw.Training(epochs=120, batch_size=32)
 RAMP, POWER, ENERGY = 0.35, 0.3, 1.2  # GW per half-hour, GW, GWh
 
 
@@ -78,17 +77,14 @@ def made_up_demand(n: int, seed: int) -> Victoria:
 def main(
     folder: Path = Path(),
     n_days: int = 28,
-    training: fw.Training = TRAINING,
+    training: fw.Training | None = None,
     n_scenarios: int = 8,
 ) -> dict[str, float]:
     data = demand()
     contexts = victoria_contexts(data).dropna()  # the first week lacks a week before
     loads = data.demand.loc[contexts.index] / 1000  # in GW
     problem = day_ahead_problem()
-    network = fw.BayesianPredictor(
-        hidden_sizes=(64, 64), n_scenarios=4, kl_weight=0.1, prior_std=0.3, initial_std=0.01,
-        training=training, random_state=0,
-    )  # fmt: skip
+    network = fw.BayesianPredictor(training=training, random_state=0)
     predictors = {
         "SAA": fw.EmpiricalPredictor(),
         "kNN-SAA": fw.NeighborPredictor(n_neighbors=20),

@@ -17,6 +17,7 @@ import pytest
 import forewise as fw
 
 mpl.use("agg")
+BRIEF = fw.Training(epochs=20)
 FOLDER = Path(__file__).parents[2] / "examples"
 
 
@@ -63,7 +64,7 @@ def test_every_example_is_tested():
 
 
 def test_the_truck(tmp_path):
-    costs = loaded("01_newsvendor_with_a_truck").main(tmp_path, epochs=8)
+    costs = loaded("01_newsvendor_with_a_truck").main(tmp_path, BRIEF)
     assert max(costs["forest"], costs["Bayesian network"]) < costs["sample average"]
     assert (tmp_path / "01_newsvendor_with_a_truck.png").stat().st_size > 10_000
 
@@ -76,7 +77,7 @@ def test_the_farmer(tmp_path):
 
 def test_the_day_ahead_schedule(tmp_path, run_with_data):
     example = loaded("03_day_ahead_schedule")
-    costs = run_with_data(example, "vic_electricity", n_days=16, n_scenarios=16)
+    costs = run_with_data(example, "vic_electricity", n_scenarios=16, training=BRIEF)
     assert costs["from 16 scenarios"] < costs["from the mean"]
     assert (tmp_path / "03_day_ahead_schedule.png").stat().st_size > 10_000
 
@@ -103,13 +104,13 @@ def test_combined_learning_wins_with_few_scenarios(tmp_path):
 
 
 def test_the_bakery(tmp_path, run_with_data):
-    costs = run_with_data(loaded("07_bakery"), "bakery", epochs=6, n_months=1)
+    costs = run_with_data(loaded("07_bakery"), "bakery", training=BRIEF, n_months=1)
     assert costs["D-BNN, all series"] < costs["SAA of the series"]
     assert (tmp_path / "07_bakery.png").stat().st_size > 10_000
 
 
 def test_electricity(tmp_path, run_with_data):
-    sizes = {"n_days": 14, "training": fw.Training(epochs=30, batch_size=32), "n_scenarios": 4}
+    sizes = {"n_days": 14, "training": fw.Training(epochs=60), "n_scenarios": 4}
     costs = run_with_data(loaded("08_electricity"), "vic_electricity", **sizes)
     assert max(costs["kNN-SAA"], costs["D-BNN"]) < costs["SAA"]
     assert (tmp_path / "08_electricity.png").stat().st_size > 10_000

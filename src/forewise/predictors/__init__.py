@@ -21,7 +21,7 @@ from forewise.predictors.networks.embeddings import (
     LinearEmbedding,
     PeriodicEmbedding,
 )
-from forewise.predictors.networks.inference import Inference, LastLayer, MeanField
+from forewise.predictors.networks.inference import LastLayer, MeanField
 from forewise.predictors.networks.kinds import (
     EnsemblePredictor,
     GaussianPredictor,
@@ -30,6 +30,7 @@ from forewise.predictors.networks.kinds import (
     PointPredictor,
 )
 from forewise.predictors.networks.member_heads import MemberHead, NormalHead, QuantileHead
+from forewise.predictors.networks.members import Inference
 from forewise.predictors.networks.settings import (
     CosineSchedule,
     CosLogSchedule,

@@ -18,9 +18,9 @@ from forewise.predictors.networks.embeddings import (
     PeriodicEmbedding,
     centre_and_scale,
 )
-from forewise.predictors.networks.inference import Inference, LastLayer
+from forewise.predictors.networks.inference import LastLayer
 from forewise.predictors.networks.member_heads import MemberHead, QuantileHead
-from forewise.predictors.networks.members import MemberNetwork
+from forewise.predictors.networks.members import Inference, MemberNetwork
 from forewise.predictors.networks.network import Network
 from forewise.predictors.networks.settings import (
     BatchShare,

@@ -1,13 +1,13 @@
 """Inference: which weights of a network with members are uncertain, and how they are drawn.
 
 `LastLayer` is the default of `BayesianPredictor`, `MeanField` variational inference over all
-weights. To add one: a frozen dataclass with the methods below, exported and known to storage.
+weights. To add one: a frozen dataclass that derives from `Inference`, exported and
+known to storage.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,46 +15,12 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
-from forewise.predictors.networks.members import MemberNetwork
+from forewise.predictors.networks.members import Inference, MemberNetwork, Outputs
 from forewise.validation.parameters import require_number, require_positive
 
 _ROWS_AT_A_TIME = 4096
 _VECTOR_WIDTH = 16  # see `embeddings.product`
 _MAX_ACTIVATIONS = 2**24  # in memory at a time, when scenarios are drawn without gradients
-
-#: Outputs (any, n_contexts, width), which of them each scenario has (n_scenarios,), and what is
-#: added to its values (n_scenarios, n_contexts, n_outcomes).
-Outputs = tuple[Tensor, Tensor, Tensor | None]
-
-
-class Inference(ABC):
-    """Which weights are uncertain, how they are trained, and how they are drawn."""
-
-    prior_std: float
-    kl_weight: float = 0.0  # of the divergence from the prior
-    initial_std: float | None = None  # of every weight, where all are Gaussians
-    log_std_rate: float = 1.0  # step of log-stds, in units of the learning rate
-
-    @abstractmethod
-    def loss(self, network: MemberNetwork, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
-        """Loss of one batch (n_members,), without the divergence; called once per step."""
-
-    def prior(self, n_members: int, n_outcomes: int, width: int) -> Tensor:
-        """The posterior before any row is seen; called when the network is built."""
-        return torch.zeros(0)
-
-    def posterior(self, network: MemberNetwork, x: Tensor) -> Tensor:
-        """What is computed from the training rows, of the shape of `prior`; stored."""
-        return network.posterior
-
-    @abstractmethod
-    def draw(self, network: MemberNetwork, n_draws: int, generator: Generator) -> Any:
-        """Draws of the weights, members having equal shares; kept by a fitted predictor."""
-
-    @abstractmethod
-    def outputs(self, network: MemberNetwork, x: Tensor, draws: Any) -> Outputs:
-        """The network's outputs for each draw, with gradients unless they are off."""
-
 
 @dataclass(frozen=True)
 class LastLayer(Inference):

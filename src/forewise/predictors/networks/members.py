@@ -7,7 +7,8 @@ trained and drawn, is the `Inference`; what outputs mean is the `MemberHead`.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -18,9 +19,6 @@ from forewise.predictors.networks.heads import Draws
 from forewise.predictors.networks.member_heads import MemberHead
 from forewise.predictors.networks.network import Network
 from forewise.predictors.sampling import stratified_normals
-
-if TYPE_CHECKING:
-    from forewise.predictors.networks.inference import Inference
 
 #: Steps of parameters in units of the learning rate, as RealMLP has them.
 _BIAS_RATE, _EMBEDDING_RATE, _SCALE_RATE = 0.1, 0.1, 6.0
@@ -84,6 +82,40 @@ class MemberLinear(nn.Module):
             squares = ((2 * log_std).exp() + mean.square()) / (2 * prior_std**2)
             total = total + (squares - log_std + math.log(prior_std) - 0.5).flatten(1).sum(1)
         return total
+
+
+#: Outputs (any, n_contexts, width), which of them each scenario has (n_scenarios,), and what is
+#: added to its values (n_scenarios, n_contexts, n_outcomes).
+Outputs = tuple[Tensor, Tensor, Tensor | None]
+
+
+class Inference(ABC):
+    """Which weights are uncertain, how they are trained, and how they are drawn."""
+
+    prior_std: float
+    kl_weight: float = 0.0  # of the divergence from the prior
+    initial_std: float | None = None  # of every weight, where all are Gaussians
+    log_std_rate: float = 1.0  # step of log-stds, in units of the learning rate
+
+    @abstractmethod
+    def loss(self, network: MemberNetwork, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
+        """Loss of one batch (n_members,), without the divergence; called once per step."""
+
+    def prior(self, n_members: int, n_outcomes: int, width: int) -> Tensor:
+        """The posterior before any row is seen; called when the network is built."""
+        return torch.zeros(0)
+
+    def posterior(self, network: MemberNetwork, x: Tensor) -> Tensor:
+        """What is computed from the training rows, of the shape of `prior`; stored."""
+        return network.posterior
+
+    @abstractmethod
+    def draw(self, network: MemberNetwork, n_draws: int, generator: Generator) -> Any:
+        """Draws of the weights, members having equal shares; kept by a fitted predictor."""
+
+    @abstractmethod
+    def outputs(self, network: MemberNetwork, x: Tensor, draws: Any) -> Outputs:
+        """The network's outputs for each draw, with gradients unless they are off."""
 
 
 class MemberNetwork(Network):
