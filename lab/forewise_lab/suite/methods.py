@@ -67,12 +67,12 @@ def make_method(name: str) -> Predictor:
 
 def cliff_methods(name: str) -> list[str]:
     """Names of the method with every number among its defaults halved, and doubled."""
-    found = []
-    for path, value in _numbers(make_method(name)):
-        for scaled in (_scaled(value, 0.5), _scaled(value, 2.0)):
-            if scaled != value and not (path == "max_features" and scaled > 1):  # a share
-                found.append(f"{name}:{path}={scaled!r}")
-    return found
+    return [
+        f"{name}:{path}={scaled!r}"
+        for path, value in _numbers(make_method(name))
+        for scaled in (_scaled(value, 0.5), _scaled(value, 2.0))
+        if scaled != value and not (path == "max_features" and scaled > 1)  # a share
+    ]
 
 
 @cache

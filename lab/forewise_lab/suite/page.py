@@ -197,9 +197,9 @@ def _plot(ratios: pd.DataFrame, reference: str, path: Path) -> None:
         axes = figure.subplots()
         for place, method in enumerate(ratios):
             mean, lower, upper = _mean_ratio(ratios[method])
-            axes.scatter(ratios[method], [place] * len(ratios), s=14, color="0.65", lw=0)
-            axes.plot([lower, upper], [place, place], color="#0072B2", lw=2)
-            axes.scatter([mean], [place], marker="D", s=28, color="#0072B2", zorder=3)
+            axes.scatter(ratios[method], [place] * len(ratios), s=14, color="0.4", lw=0, zorder=3)
+            axes.plot([lower, upper], [place, place], color="#0072B2", lw=3, alpha=0.4)
+            axes.scatter([mean], [place], marker="D", s=28, color="#0072B2", zorder=4)
             at = (1.01, place)
             axes.annotate(f"{mean:.2f}", at, xycoords=("axes fraction", "data"), va="center")
         axes.axvline(1.0, color="0.3", lw=0.8, zorder=0)
