@@ -1,7 +1,8 @@
-"""`forewise-lab run | table | report | report-real | bench | data`."""
+"""`forewise-lab run | table | report | report-real | suite | bench | data`."""
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from forewise.cli import run_app
 from forewise.exceptions import InvalidInputError
 from forewise_lab import bench as benches
 from forewise_lab import report as reports
+from forewise_lab import suite as suites
 from forewise_lab.datasets import fetch as download
 from forewise_lab.distributed import Map, ProcessMap, RayMap, SerialMap
 from forewise_lab.experiments import load_settings, read_rows
@@ -27,6 +29,8 @@ _OPTIONS = {"no_args_is_help": True, "add_completion": False, "pretty_exceptions
 app = typer.Typer(help="The laboratory of forewise: experiments, real cases, benches.", **_OPTIONS)  # type: ignore[arg-type]
 bench = typer.Typer(help="Measure forewise, alone and against other solvers.", **_OPTIONS)  # type: ignore[arg-type]
 data = typer.Typer(help="Real data sets: which are there, and how to get the rest.", **_OPTIONS)  # type: ignore[arg-type]
+suite = typer.Typer(help="Compare predictors on tables, by the cost of decisions.", **_OPTIONS)  # type: ignore[arg-type]
+app.add_typer(suite, name="suite")
 app.add_typer(bench, name="bench")
 app.add_typer(data, name="data")
 
@@ -38,6 +42,10 @@ Output = Annotated[
 DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with a subfolder for each data set; FOREWISE_DATA by default."),
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")]
+Inner = Annotated[
+    bool, typer.Option("--inner", help="Judge on rows held out of the training part, for tuning.")
 ]
 
 
@@ -61,7 +69,7 @@ def run(
         str | None,
         typer.Option(help="How many, or which: 5, or 0,3,4. By default 5 in most, 1 on real data."),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")] = 1,
+    jobs: Jobs = 1,
     ray: Annotated[
         str | None, typer.Option(help="Address of a Ray cluster, auto, or local.")
     ] = None,
@@ -146,6 +154,61 @@ def report_real(
     Console().print(f"The page is [bold]{escape(str(page))}[/]", highlight=False)
 
 
+@suite.command("run")
+def suite_run(
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Such as forest,bayesian:n_members=8; all with their defaults if none."),
+    ] = None,
+    tables: Annotated[
+        str | None, typer.Option(help="Such as yacht,nv1; all that are here by default.")
+    ] = None,
+    splits: Annotated[
+        str, typer.Option(help="How many, or which: 3, or 0,4. Seeds of nv1, nv2, nvqp, pop.")
+    ] = "3",
+    cliff: Annotated[
+        bool, typer.Option("--cliff", help="Also with every default halved, and doubled.")
+    ] = False,
+    jobs: Jobs = 1,
+    inner: Inner = False,
+    output: Output = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Fit methods to splits of tables and decide; what is in the results is not computed again."""
+    chosen = None if methods is None else _names(methods)
+    if cliff:
+        varied = [name for name in chosen or suites.METHODS if name != suites.AUTO]
+        chosen = [made for name in varied for made in (name, *suites.cliff_methods(name))]
+    numbers = _seeds(splits)
+    summary = suites.run_suite(
+        chosen,
+        None if tables is None else _names(tables),
+        range(numbers) if isinstance(numbers, int) else numbers,
+        output=output or _folder("suite"),
+        map=ProcessMap(jobs) if jobs > 1 else SerialMap(),
+        inner=inner,
+        data_dir=data_dir,
+    )
+    if summary.failed:
+        raise typer.Exit(1)  # the reasons have been printed
+
+
+@suite.command("report")
+def suite_report(
+    output: Output = None,
+    page: Annotated[Path | None, typer.Option(help="The page; report.md in the folder.")] = None,
+    against: Annotated[
+        str, typer.Option(help="Methods to compare with, the first also table by table.")
+    ] = "forest,earlier forest,RealMLP",
+    inner: Inner = False,
+) -> None:
+    """Make one page of the suite's results, with a picture beside it."""
+    folder = output or _folder("suite")
+    target = page or folder / ("inner.md" if inner else "report.md")
+    suites.write_suite_page(folder, target, _names(against), inner=inner)
+    Console().print(f"The page is [bold]{escape(str(target))}[/]", highlight=False)
+
+
 @bench.command()
 def solver(
     output: Output = None,
@@ -212,6 +275,11 @@ def main() -> None:
 
 def _folder(name: str, quick: bool = False) -> Path:
     return (_QUICK if quick else _RESULTS) / name
+
+
+def _names(text: str) -> list[str]:
+    """Names between commas; those within parentheses belong to a setting."""
+    return [name.strip() for name in re.split(r",(?![^(]*\))", text) if name.strip()]
 
 
 def _seeds(text: str) -> int | list[int]:

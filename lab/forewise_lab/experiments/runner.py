@@ -109,6 +109,18 @@ def run(
     return summary
 
 
+def run_works(
+    works: Sequence[Work], output: str | os.PathLike[str], map: Map | None, progress: bool
+) -> RunSummary:
+    """Compute what is missing of some works, in the way of `run`."""
+    _require_data(works)
+    summary, started = RunSummary(), time.perf_counter()
+    with RowTable(output) as table:
+        _compute_stage(works, table, map or SerialMap(), progress, summary)
+    summary.seconds = time.perf_counter() - started
+    return summary
+
+
 def _compute_stage(
     fits: Sequence[Work], table: RowTable, where: Map, progress: bool, summary: RunSummary
 ) -> None:
