@@ -66,14 +66,23 @@ class Rows:
 class Sampled:
     """What scenarios of all contexts have in common: noise, and draws of the weights."""
 
-    key: tuple[Any, ...]  # what they were drawn for
+    network: Network
+    n_scenarios: int
+    seed: int
+    weights: list[Tensor]  # of the network
+    versions: list[int]
     noise: Tensor  # (n_scenarios, 1, n_noises)
     draws: Any
     start: float  # where past outcomes are picked from, off the support
 
-    def serves(self, key: tuple[Any, ...]) -> bool:
+    def serves(self, network: Network, n_scenarios: int, seed: int) -> bool:
         """Whether they were drawn for this: the very network, with the same weights."""
-        return self.key[0] is key[0] and self.key[1:] == key[1:]
+        # A weight that is changed in place has another version, a refitted network is another.
+        return (
+            self.network is network
+            and (self.n_scenarios, self.seed) == (n_scenarios, seed)
+            and [weight._version for weight in self.weights] == self.versions
+        )
 
 
 class NetworkPredictor(Predictor):
@@ -217,25 +226,26 @@ class NetworkPredictor(Predictor):
 
     def sample_checked(self, X: np.ndarray, n_scenarios: int, seed: int) -> Scenarios:
         """Scenarios of checked contexts, with draws that are kept from one call to the next."""
-        # A weight that is changed in place has another version, a refitted network is another.
-        versions = tuple(value._version for value in self.network_.state_dict().values())
-        key = (self.network_, n_scenarios, seed, versions)
         sampled = self._sampled
-        if sampled is None or not sampled.serves(key):
-            sampled = self._sampled = self._drawn(key)
+        if sampled is None or not sampled.serves(self.network_, n_scenarios, seed):
+            sampled = self._sampled = self._drawn(n_scenarios, seed)
         return self._with_draws(X, sampled)
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         return self.sample_checked(X, n_scenarios, int(random.integers(2**31)))
 
     @torch.no_grad()
-    def _drawn(self, key: tuple[Any, ...]) -> Sampled:
-        network, n_scenarios, seed, _ = key
-        random = np.random.default_rng(seed)
+    def _drawn(self, n_scenarios: int, seed: int) -> Sampled:
+        network, random = self.network_, np.random.default_rng(seed)
         noise = normal_draws(n_scenarios, network.n_noises, random)
         common = torch.from_numpy(noise).float()[:, None]
         generator = Generator().manual_seed(int(random.integers(2**62)))
-        return Sampled(key, common, network.draw(n_scenarios, generator), random.random())
+        weights = list(network.state_dict().values())
+        versions = [weight._version for weight in weights]
+        draws = network.draw(n_scenarios, generator)
+        return Sampled(
+            network, n_scenarios, seed, weights, versions, common, draws, random.random()
+        )
 
     @torch.no_grad()
     def _with_draws(self, X: np.ndarray, sampled: Sampled) -> Scenarios:
