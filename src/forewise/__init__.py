@@ -27,7 +27,8 @@ _HOMES = {
         "AutoSolver InteriorPointSolver ReferenceSolver Solution Solver Status solve solve_program"
     ),
     "forewise.predictors": (
-        "BayesianPredictor BoostingPredictor EmpiricalPredictor EnsemblePredictor ForestPredictor "
+        "BayesianPredictor BoostingPredictor EmpiricalPredictor EnsemblePredictor "
+        "ForecastPredictor ForestPredictor "
         "GaussianPredictor GaussianProcessPredictor GroupedPredictor MixturePredictor "
         "NeighborPredictor PointPredictor Predictor QuantileBoostingPredictor ResidualPredictor "
         "StackedPredictor Training"
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from forewise.predictors import BoostingPredictor as BoostingPredictor
     from forewise.predictors import EmpiricalPredictor as EmpiricalPredictor
     from forewise.predictors import EnsemblePredictor as EnsemblePredictor
+    from forewise.predictors import ForecastPredictor as ForecastPredictor
     from forewise.predictors import ForestPredictor as ForestPredictor
     from forewise.predictors import GaussianPredictor as GaussianPredictor
     from forewise.predictors import GaussianProcessPredictor as GaussianProcessPredictor

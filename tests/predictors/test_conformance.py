@@ -307,6 +307,9 @@ BAD_SETTINGS = [
         for wrong in (fw.EnsemblePredictor(), fw.ForestPredictor())
     ),
     (fw.PointPredictor(encoding="waves"), "encoding must be"),
+    (fw.ForecastPredictor("mean"), "forecast must be"),
+    (fw.ForecastPredictor(fw.predictors.MeanForecast()), "X must have 2 columns"),
+    (fw.ForecastPredictor(fw.predictors.MeanForecast(), LinearRegression), "model must be"),
     (fw.GaussianPredictor(off_support=True), "off_support must be .* OffSupportFallback|bool"),
 ]
 

@@ -71,11 +71,12 @@ for _module, _names in {
     solvers: "AutoSolver ClarabelEngine ConicSolver DualSearchSolver IntegerSolver "
     "InteriorPointSolver MoreauEngine ReferenceSolver RidgeSolver RiskSolver "
     "WeightedQuantileSolver",
-    predictors: "BayesianPredictor BoostingPredictor CosLogSchedule CosineSchedule "
-    "EmpiricalPredictor EnsemblePredictor ExponentialSchedule ForestPredictor FourierFeatures "
-    "GaussianPredictor GaussianProcessPredictor GroupedPredictor LastLayer LinearEmbedding "
-    "MeanField MeanFieldPredictor MixturePredictor NeighborPredictor NormalHead "
-    "OffSupportFallback PeriodicEmbedding PointPredictor QuantileBoostingPredictor QuantileHead "
+    predictors: "BayesianPredictor BoostingPredictor CosLogSchedule CosineSchedule DrawForecast "
+    "EmpiricalPredictor EnsemblePredictor ExponentialSchedule ForecastPredictor ForestPredictor "
+    "FourierFeatures GaussianPredictor GaussianProcessPredictor GroupedPredictor LastLayer "
+    "LinearEmbedding MeanField MeanFieldPredictor MeanForecast MixturePredictor "
+    "NeighborPredictor NormalHead OffSupportFallback PeriodicEmbedding PointPredictor "
+    "QuantileBoostingPredictor QuantileForecast QuantileHead "
     "ResidualPredictor StackedPredictor TimeOrdered Training",
     base: "DirectPolicy ScenarioPolicy",
     columns: "BooleanColumn CategoryColumn Columns DateColumn IgnoredColumn NumberColumn",

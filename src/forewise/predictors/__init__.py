@@ -1,13 +1,20 @@
 """Predictors, from contexts to scenarios. They know no problem and no solver.
 
-`base` is the contract and `sampling` what all share. `empirical`, `trees`, `gaussian_process` and
-`residual` are the baselines, `stacked` is a union of any; `networks` are put together from weights,
-heads and one training loop.
+`base` is the contract and `sampling` what all share. `empirical`, `trees`, `boosting`,
+`gaussian_process` and `residual` are the baselines, `stacked` is a union of any, `forecast` wraps
+other models; `networks` are put together from weights, heads and one training loop.
 """
 
 from forewise.predictors.base import Predictor
 from forewise.predictors.boosting import BoostingPredictor, QuantileBoostingPredictor
 from forewise.predictors.empirical import EmpiricalPredictor, GroupedPredictor, NeighborPredictor
+from forewise.predictors.forecast import (
+    DrawForecast,
+    Forecast,
+    ForecastPredictor,
+    MeanForecast,
+    QuantileForecast,
+)
 from forewise.predictors.gaussian_process import GaussianProcessPredictor
 from forewise.predictors.networks.base import NetworkPredictor
 from forewise.predictors.networks.bayesian import BayesianPredictor
@@ -44,12 +51,13 @@ from forewise.predictors.stacked import StackedPredictor
 from forewise.predictors.trees import ForestPredictor
 
 __all__ = [
-    "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule", "Embedding",
-    "EmpiricalPredictor", "Encoding", "EnsemblePredictor", "ExponentialSchedule",
-    "ForestPredictor", "FourierFeatures", "GaussianPredictor", "GaussianProcessPredictor",
-    "GroupedPredictor", "Inference", "LastLayer", "LinearEmbedding", "MeanField",
-    "MeanFieldPredictor", "MemberHead", "MixturePredictor", "NeighborPredictor",
-    "NetworkPredictor", "NormalHead", "OffSupportFallback", "PeriodicEmbedding",
-    "PointPredictor", "Predictor", "QuantileBoostingPredictor", "QuantileHead",
-    "ResidualPredictor", "Schedule", "StackedPredictor", "TimeOrdered", "Training",
+    "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule", "DrawForecast",
+    "Embedding", "EmpiricalPredictor", "Encoding", "EnsemblePredictor", "ExponentialSchedule",
+    "Forecast", "ForecastPredictor", "ForestPredictor", "FourierFeatures", "GaussianPredictor",
+    "GaussianProcessPredictor", "GroupedPredictor", "Inference", "LastLayer", "LinearEmbedding",
+    "MeanField", "MeanFieldPredictor", "MeanForecast", "MemberHead", "MixturePredictor",
+    "NeighborPredictor", "NetworkPredictor", "NormalHead", "OffSupportFallback",
+    "PeriodicEmbedding", "PointPredictor", "Predictor", "QuantileBoostingPredictor",
+    "QuantileForecast", "QuantileHead", "ResidualPredictor", "Schedule", "StackedPredictor",
+    "TimeOrdered", "Training",
 ]  # fmt: skip

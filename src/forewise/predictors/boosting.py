@@ -9,18 +9,23 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.predictors.sampling import (
     context_slices,
     mean_and_std,
+    quantiles_at,
     standardise,
-    systematic_picks,
 )
 from forewise.predictors.trees import TreePredictor
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import as_random_state, require_count, require_positive
 
+# Trees of few rows do better with few leaves: a leaf of 20 rows is a large part of them.
+_FEW_ROWS = 600
+_OF_FEW_ROWS = {"max_leaves": 8, "min_leaf": 5}
+_OF_MANY_ROWS = {"max_leaves": 31, "min_leaf": 20}
 _CHECKED_ROWS = 64  # that boosted trees are compared with scikit-learn's forecasts on
 
 
@@ -35,8 +40,8 @@ class _BoostedTrees(TreePredictor):
         settings = {
             "max_iter": require_count("n_trees", self.n_trees, at_least=1),
             "learning_rate": require_positive("learning_rate", self.learning_rate),
-            "max_leaf_nodes": require_count("max_leaves", self.max_leaves, at_least=2),
-            "min_samples_leaf": require_count("min_leaf", self.min_leaf, at_least=1),
+            "max_leaf_nodes": self._size("max_leaves", len(X), 2),
+            "min_samples_leaf": self._size("min_leaf", len(X), 1),
             # Stopping early would hold out rows at random, future ones among them.
             "early_stopping": False,
             "random_state": self.random_state,
@@ -61,6 +66,13 @@ class _BoostedTrees(TreePredictor):
                 "this version of scikit-learn stores boosted trees in a way that forewise does not "
                 "know: install a version that pyproject.toml names"
             )
+
+    def _size(self, name: str, n_rows: int, at_least: int) -> int:
+        """A setting of trees; by default that of as many rows."""
+        value = getattr(self, name)
+        if value is None:
+            return _OF_FEW_ROWS[name] if n_rows < _FEW_ROWS else _OF_MANY_ROWS[name]
+        return require_count(name, value, at_least=at_least)
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         """The models' standardised forecasts, (n_contexts, n_models)."""
@@ -118,28 +130,30 @@ class BoostingPredictor(_BoostedTrees):
 
 @dataclass(eq=False, repr=False)
 class QuantileBoostingPredictor(_BoostedTrees):
-    """Quantiles by gradient boosting, one model for each level: scenarios with weights.
+    """Quantiles by gradient boosting, one model for each level, joined to a distribution.
 
-        scenario k of x:   the forecast of the quantile q_k; its weight is the distance between
-        the points halfway to its neighbours, or to 0 and 1 at the ends
+        scenario j of M:   q(Φ⁻¹((j − ½) / M)),    q piecewise linear through (Φ⁻¹(level), quantile)
 
-    Quantiles that cross are sorted. Asked for fewer scenarios than levels, it picks some.
+    Quantiles that cross are sorted. Beyond the last levels the last line goes on.
 
     When to use: for a `Newsvendor`, with shortage / (shortage + excess) among `levels`. A scenario
     of several outcomes has all at the same level: right for costs that are a sum over outcomes,
-    biased for others.
+    biased for others; inside a `ForecastPredictor` outcomes move as they did in the past.
 
     Parameters
     ----------
     levels : sequence of float
-        Rising, between 0 and 1. The other parameters are those of `BoostingPredictor`.
+        Rising, between 0 and 1. One alone is a forecast without uncertainty: a single scenario.
+    max_leaves, min_leaf : int, optional
+        Most leaves of a tree, and fewest training rows in a leaf: 8 and 5 with fewer than 600 rows,
+        otherwise 31 and 20. The other parameters are those of `BoostingPredictor`.
     """
 
     levels: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-    n_trees: int = 100
-    learning_rate: float = 0.1
-    max_leaves: int = 31
-    min_leaf: int = 20
+    n_trees: int = 300
+    learning_rate: float = 0.07
+    max_leaves: int | None = None
+    min_leaf: int | None = None
     random_state: Any = 0
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
@@ -156,13 +170,19 @@ class QuantileBoostingPredictor(_BoostedTrees):
             )
         return numbers
 
+    def predict_quantiles(self, X: Any) -> np.ndarray:
+        """Quantiles of each context at `levels`, rising, (n_contexts, n_outcomes, n_levels)."""
+        return self._quantiles(self.check_contexts(X))
+
+    def _quantiles(self, X: np.ndarray) -> np.ndarray:
+        outputs = self._outputs(X).reshape(len(X), self.n_outcomes_, -1)
+        scale, mean = self.outcome_std_[:, None], self.outcome_mean_[:, None]
+        return mean + scale * np.sort(outputs, axis=2)
+
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        levels = np.array(self._checked_levels())
-        outputs = self._outputs(X).reshape(len(X), self.n_outcomes_, len(levels))
-        values = np.sort(outputs, axis=2).transpose(0, 2, 1)
-        values = self.outcome_mean_ + self.outcome_std_ * values
-        weights = np.diff(np.concatenate([[0.0], (levels[1:] + levels[:-1]) / 2, [1.0]]))
-        start = random.random()
-        if n_scenarios >= len(levels):
-            return Scenarios(values, weights)
-        return Scenarios(values[:, systematic_picks(weights[None], n_scenarios, start)[0]])
+        knots, quantiles = ndtri(np.array(self._checked_levels())), self._quantiles(X)
+        if len(knots) == 1:
+            return Scenarios(quantiles.transpose(0, 2, 1))
+        scores = ndtri((np.arange(n_scenarios) + 0.5) / n_scenarios)
+        scores = np.broadcast_to(scores[:, None], (n_scenarios, self.n_outcomes_))
+        return Scenarios(quantiles_at(scores, knots, quantiles))

@@ -62,6 +62,19 @@ def normal_draws(n_draws: int, n_columns: int, random: np.random.Generator) -> n
     return ndtri(points * (1 - 2**-30) + 2**-31)
 
 
+def quantiles_at(scores: np.ndarray, knots: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """Quantiles at normal scores (n_scenarios, n_outcomes), (n_contexts, n_scenarios, n_outcomes).
+
+    Sorted quantiles (n_contexts, n_outcomes, n_knots) at the scores `knots` are joined by lines,
+    of which the first and the last go on.
+    """
+    left = np.searchsorted(knots[1:-1], scores)
+    share = (scores - knots[left]) / (knots[left + 1] - knots[left])
+    outcome = np.arange(quantiles.shape[1])
+    low, high = quantiles[:, outcome, left], quantiles[:, outcome, left + 1]
+    return low + share * (high - low)
+
+
 def stratified_normals(
     n_draws: int, n_contexts: int, n_columns: int, generator: torch.Generator
 ) -> torch.Tensor:

@@ -245,7 +245,7 @@ class NetworkPredictor(Predictor):
                 self._scaled(block), sampled.noise, sampled.draws
             )
             drawn.append(self._in_units(values.double())[: part.stop - part.start])
-        values = self._bounded(torch.cat(drawn), vars(self))
+        values = torch.cat(drawn).clamp(*self._reach(vars(self)))
         if self.off_support is None:
             return Scenarios(values)
         shares = self._fallback_shares(X)
@@ -293,8 +293,12 @@ class NetworkPredictor(Predictor):
             moments = torch.stack(self.network_.moments(self._scaled(block), draws))
             parts.append(moments[:, :, : part.stop - part.start])
         means, variances = torch.cat(parts, dim=2).double().numpy()
-        means = means * self.outcome_std_ + self.outcome_mean_
-        return means.var(0), (variances * self.outcome_std_**2).mean(0)
+        means = torch.from_numpy(means * self.outcome_std_ + self.outcome_mean_)
+        low, high = self._reach(vars(self))
+        # A distribution that lies within bounds has no larger variance than this.
+        most = ((high - low) / 2) ** 2
+        epistemic = means.clamp(low, high).numpy().var(0)
+        return epistemic, np.minimum(variances * self.outcome_std_**2, most.numpy()).mean(0)
 
     def _measured(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         """Fitted attributes that scale contexts and outcomes; called by `prepare`."""
@@ -329,9 +333,10 @@ class NetworkPredictor(Predictor):
         x = torch.from_numpy(standard).float()
         return x if self.encoding is None else self.encoding.inputs(x)
 
-    def _bounded(self, values: Tensor, fitted: Mapping[str, Any]) -> Tensor:
-        """Scenarios in the user's units, held where they cannot be trusted."""
-        return values
+    def _reach(self, fitted: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """Bounds (n_outcomes,) that scenarios are held at, in the user's units."""
+        end = torch.full((fitted["n_outcomes_"],), np.inf, dtype=torch.float64)
+        return -end, end
 
     def _scaled(self, X: np.ndarray) -> Tensor:
         return self._inputs(X, vars(self))

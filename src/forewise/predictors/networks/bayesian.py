@@ -123,12 +123,12 @@ class BayesianPredictor(NetworkPredictor):
             X = X.clip(low - room, high + room)
         return self._embedding.columns(X, fitted["context_centre_"], fitted["context_scale_"])
 
-    def _bounded(self, values: Tensor, fitted: Mapping[str, Any]) -> Tensor:
+    def _reach(self, fitted: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
         if self.extrapolate == np.inf:
-            return values
+            return super()._reach(fitted)
         low, high = (torch.from_numpy(fitted[f"outcome_{end}_"]) for end in ("low", "high"))
         room = _OUTCOME_ROOM * (high - low)
-        return values.clamp(low - room, high + room)
+        return low - room, high + room
 
     def _network(
         self, fitted: Mapping[str, Any], n_members: int | None, generator: Generator

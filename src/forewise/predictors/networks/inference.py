@@ -22,6 +22,7 @@ _ROWS_AT_A_TIME = 4096
 _VECTOR_WIDTH = 16  # see `embeddings.product`
 _MAX_ACTIVATIONS = 2**24  # in memory at a time, when scenarios are drawn without gradients
 
+
 @dataclass(frozen=True)
 class LastLayer(Inference):
     """Features at their best fit, and a Gaussian posterior of the last layer in closed form.

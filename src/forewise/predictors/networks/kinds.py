@@ -237,8 +237,8 @@ class EnsemblePredictor(NetworkPredictor):
     def _inputs(self, X: np.ndarray, fitted: Mapping[str, Any]) -> Tensor:
         return self._member._inputs(X, fitted)
 
-    def _bounded(self, values: Tensor, fitted: Mapping[str, Any]) -> Tensor:
-        return self._member._bounded(values, fitted)
+    def _reach(self, fitted: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        return self._member._reach(fitted)
 
     def _likelihood(
         self, rows: Pair, validation: Pair | None, network: Any, seed: int

@@ -1,0 +1,273 @@
+"""Scenarios of any other model: from its forecasts, and what became of earlier ones.
+
+A `Forecast` says what the numbers of a forecast mean. To add one: a frozen dataclass with the
+methods below, exported and known to storage.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from forewise.exceptions import InvalidInputError, StorageError
+from forewise.predictors.base import Predictor
+from forewise.predictors.sampling import equal_picks, outcome_order, quantiles_at
+from forewise.scenarios import Scenarios
+from forewise.validation.parameters import came_as, require_count, require_instance, require_level
+
+_MAX_SCORE = 4.0  # an outcome that no forecast thought possible
+
+
+class Forecast(ABC):
+    """Meaning of a forecast's numbers, (n_contexts, n_outcomes, `width`).
+
+    An outcome is its forecast and a noise: scores of the past are the noise of the future.
+    """
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers per outcome."""
+
+    @abstractmethod
+    def noise(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The noise that makes y (n_contexts, n_outcomes) of its forecast; called by `fit`."""
+
+    @abstractmethod
+    def values(self, forecast: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Outcomes (n_contexts, n_scenarios, n_outcomes) of noise (n_scenarios, n_outcomes)."""
+
+
+@dataclass(frozen=True)
+class MeanForecast(Forecast):
+    """One number per outcome; its past errors are added to it.
+
+    Parameters
+    ----------
+    relative : bool
+        Errors are proportional to the forecast: for positive outcomes of many sizes.
+    """
+
+    relative: bool = False
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def noise(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+        mean = forecast[..., 0]
+        if not self.relative:
+            return y - mean
+        if not (mean > 0).all():
+            rows = np.flatnonzero(~(mean > 0).all(axis=1))
+            raise InvalidInputError(
+                f"forecasts must be positive for MeanForecast(relative=True), but row {rows[0]} "
+                "has one that is not: drop such rows, or use MeanForecast()"
+            )
+        return y / mean
+
+    def values(self, forecast: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        mean = forecast[:, None, :, 0]
+        return mean * noise if self.relative else mean + noise
+
+
+class _Distribution(Forecast):
+    """A forecast with a quantile function; noise is a normal score."""
+
+    calibrated: bool
+
+    @abstractmethod
+    def _quantiles(self, forecast: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Normal scores (n_knots,), and the quantiles there, rising (.., n_outcomes, n_knots)."""
+
+    def noise(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
+        knots, quantiles = self._quantiles(forecast)
+        found = np.empty_like(y)
+        for outcome, values in enumerate(y.T):
+            found[:, outcome] = [
+                _score(value, knots, own)
+                for value, own in zip(values, quantiles[:, outcome], strict=True)
+            ]
+        if self.calibrated:
+            return found
+        # Ranks have the dependence between outcomes, and nothing of the marginals.
+        ranks = found.argsort(axis=0, kind="stable").argsort(axis=0)
+        return ndtri((ranks + 0.5) / len(y))
+
+    def values(self, forecast: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        return quantiles_at(noise, *self._quantiles(forecast))
+
+
+@dataclass(frozen=True)
+class QuantileForecast(_Distribution):
+    """Quantiles of each outcome at some levels.
+
+    Quantiles are joined by lines in the normal score, of which the last go on; those that cross are
+    sorted.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        At least two, rising, between 0 and 1.
+    calibrated : bool
+        Whether past outcomes say how often levels are reached: a forecast that is too sure, or too
+        high, is corrected. Without it levels are believed, and the past tells only how outcomes
+        move together.
+    """
+
+    levels: Sequence[float]
+    calibrated: bool = True
+
+    def __post_init__(self) -> None:
+        levels = tuple(self.levels) if isinstance(self.levels, Sequence | np.ndarray) else ()
+        if len(levels) < 2 or any(low >= high for low, high in pairwise(levels)):
+            raise InvalidInputError(
+                f"levels must be two or more rising numbers, but is {self.levels!r}"
+            )
+        for level in levels:
+            require_level("each of levels", level)
+        object.__setattr__(self, "levels", tuple(float(level) for level in levels))
+
+    @property
+    def width(self) -> int:
+        return len(self.levels)
+
+    def _quantiles(self, forecast: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return ndtri(np.array(self.levels)), np.sort(forecast, axis=-1)
+
+
+@dataclass(frozen=True)
+class DrawForecast(_Distribution):
+    """Draws of each outcome, from its own distribution.
+
+    Parameters
+    ----------
+    n_draws : int
+        Draws of each outcome.
+    calibrated : bool
+        As for a `QuantileForecast`.
+    """
+
+    n_draws: int
+    calibrated: bool = True
+
+    def __post_init__(self) -> None:
+        require_count("n_draws", self.n_draws, at_least=2)
+
+    @property
+    def width(self) -> int:
+        return self.n_draws
+
+    def _quantiles(self, forecast: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        levels = (np.arange(self.n_draws) + 0.5) / self.n_draws
+        return ndtri(levels), np.sort(forecast, axis=-1)
+
+
+@dataclass(eq=False, repr=False)
+class ForecastPredictor(Predictor):
+    """Scenarios of a forecaster that exists already.
+
+    Its forecasts for past rows are compared with what happened; the errors, one of each outcome,
+    stay together and are added to new forecasts. Outcomes of a scenario so depend on each other as
+    in the past (an empirical copula), whatever the forecaster knew of that.
+
+    When to use: a model that you trust gives a mean, quantiles or draws for every row.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        What its numbers mean: `MeanForecast()`, `QuantileForecast(levels)`, `DrawForecast(n)`.
+    model : object with predict, or list of such, optional
+        Fitted already, and not to the rows that are passed to `fit`: errors on rows that a model
+        has seen are too small. ``predict(X)`` gives (n_contexts,) or (n_contexts, columns), a list
+        a column each. Without it the contexts are the forecasts themselves. Columns are those of
+        the first outcome, then of the second, and so on.
+
+    Examples
+    --------
+    >>> levels = (0.1, 0.5, 0.9)  # doctest: +SKIP
+    >>> predictor = ForecastPredictor(QuantileForecast(levels))  # doctest: +SKIP
+    >>> learner = fw.DecoupledLearner(problem, predictor)  # doctest: +SKIP
+    >>> learner.fit(past_quantiles, y).decide(new_quantiles)  # doctest: +SKIP
+    """
+
+    forecast: Forecast
+    model: Any = None
+
+    def __sklearn_clone__(self) -> ForecastPredictor:
+        """With the same model: it is fitted, and a clone of it would not be."""
+        return type(self)(self.forecast, self.model)
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        require_instance("forecast", self.forecast, Forecast, "MeanForecast()")
+        self.n_outcomes_ = y.shape[1]
+        noise = self.forecast.noise(self._forecasts(X), y)
+        self.noise_ = noise[outcome_order(noise)]
+
+    def _forecasts(self, X: np.ndarray) -> np.ndarray:
+        """(n_contexts, n_outcomes, width)."""
+        if self.model is None:
+            columns = X
+        elif isinstance(self.model, list | tuple):
+            columns = np.column_stack([self._predicted(model, X) for model in self.model])
+        else:
+            columns = self._predicted(self.model, X)
+        columns = columns.reshape(len(X), -1)
+        width, expected = self.forecast.width, self.n_outcomes_ * self.forecast.width
+        if columns.shape[1] != expected:
+            source = "X" if self.model is None else "model"
+            raise InvalidInputError(
+                f"forecasts of {source} must have {expected} columns, {width} for each of "
+                f"{self.n_outcomes_} outcomes, but have {columns.shape[1]}"
+            )
+        return columns.reshape(len(X), self.n_outcomes_, width)
+
+    def _predicted(self, model: Any, X: np.ndarray) -> np.ndarray:
+        if not callable(getattr(model, "predict", None)) or isinstance(model, type):
+            raise InvalidInputError(
+                "model must be an object with a method predict, or a list of such, but is "
+                f"{came_as(model)}"
+            )
+        found = np.asarray(model.predict(X), dtype=float)
+        if len(found) != len(X) or not np.isfinite(found).all():
+            raise InvalidInputError(
+                f"model must predict a finite number for each of {len(X)} rows, but "
+                f"{type(model).__name__} gives an array {found.shape} "
+                f"with {int((~np.isfinite(found)).sum())} numbers that are not finite"
+            )
+        return found
+
+    def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
+        picks = equal_picks(len(self.noise_), n_scenarios, random.random())
+        return Scenarios(self.forecast.values(self._forecasts(X), self.noise_[picks]))
+
+    def state(self) -> dict[str, Any]:
+        """What was learned; a model of another library cannot be stored."""
+        if self.model is not None:
+            raise StorageError(
+                "a ForecastPredictor with a model cannot be stored: store the model in its own "
+                "way, and fit and decide with its forecasts in the place of contexts (model=None)"
+            )
+        return super().state()
+
+
+def _score(value: float, knots: np.ndarray, quantiles: np.ndarray) -> float:
+    """The normal score at which a quantile function has a value, the middle of a flat piece."""
+    found = []
+    for side in ("left", "right"):
+        left = int(np.searchsorted(quantiles[1:-1], value, side=side))
+        low, high = quantiles[left], quantiles[left + 1]
+        if high > low:
+            share = (value - low) / (high - low)
+        else:
+            share = 0.5 if value == low else math.copysign(math.inf, value - low)
+        score = knots[left] + share * (knots[left + 1] - knots[left])
+        found.append(min(max(score, -_MAX_SCORE), _MAX_SCORE))
+    return 0.5 * (found[0] + found[1])
