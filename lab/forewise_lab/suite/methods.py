@@ -95,7 +95,7 @@ def config_hash(method: str) -> str:
             if isinstance(node, ast.ImportFrom) and node.module:
                 rooms = ("forewise.predictors", "forewise.learners")
                 pending += [node.module] if node.module.startswith(rooms) else []
-        sources[module] = ast.dump(tree)
+        sources[module] = ast.unparse(tree)  # unlike a dump, the same in every Python
     return hash_of([method, sources])
 
 

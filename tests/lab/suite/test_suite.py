@@ -107,6 +107,14 @@ def test_shifting_the_outcome_changes_nothing_but_the_fit(data_dir):
     assert found["CRPS"] < 0.5
 
 
+@pytest.mark.slow
+def test_auto_learner_is_judged_as_the_others(data_dir, tmp_path):
+    run_suite(["auto"], ["low"], [0], output=tmp_path, data_dir=data_dir, progress=False)
+    values = read_rows(tmp_path).set_index("metric")["value"]
+    assert values["cost"] < 0.2
+    assert set(values.index) == {"cost", "budget", "CRPS", "coverage90"}
+
+
 def test_inner_folds_do_not_touch_the_test_rows(data_dir):
     test = {tuple(row) for row in SuiteFit("forest", "low", 1, data_dir=data_dir).rows()[1].X}
     train, held = SuiteFit("forest", "low", 1, inner=True, data_dir=data_dir).rows()
