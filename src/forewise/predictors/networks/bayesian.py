@@ -83,7 +83,7 @@ class BayesianPredictor(NetworkPredictor):
 
     defaults: ClassVar[TrainingDefaults] = TrainingDefaults(
         epochs=256,
-        max_steps=4000,
+        max_steps=2600,
         batch_size=BatchShare(1 / 8, 32, 256),
         learning_rate=0.15,
         schedule=CosLogSchedule(),

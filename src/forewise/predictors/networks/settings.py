@@ -135,7 +135,7 @@ class Training:
     Parameters
     ----------
     epochs : int, optional
-        200; for a `BayesianPredictor` 256, or fewer where these take more than 4,000 steps.
+        200; for a `BayesianPredictor` 256, or fewer where these take more than 2,600 steps.
     batch_size : int, optional
         128; for a `BayesianPredictor` an eighth of the rows, as a power of two from 32 to 256.
     learning_rate : float, optional
