@@ -24,7 +24,7 @@ from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.certificates import search_certificate
 from forewise.solvers.interior_point.core import as_arrays, no_points
 from forewise.solvers.interior_point.differentiation import TensorPoints
-from forewise.solvers.interior_point.equilibration import other_units, solve_in_units
+from forewise.solvers.interior_point.equilibration import solve_in_units
 from forewise.solvers.interior_point.solver import assemble
 from forewise.solvers.interior_point.verification import (
     ACCEPTED,
@@ -68,10 +68,7 @@ class ReferenceSolver(ProgramSolver):
     @torch.no_grad()
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve the contexts one after the other."""
-        contexts, units = other_units(program)
-        if not len(contexts):
-            return self._solve(program)
-        return solve_in_units(program, contexts, units, self._solve)
+        return solve_in_units(program, self._solve)
 
     def _solve(self, program: ScenarioProgram) -> Solution:
         B, device, arrays = program.n_contexts, program.weights.device, as_arrays(program)

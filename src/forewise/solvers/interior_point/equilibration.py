@@ -3,9 +3,10 @@
 Beside losses around 1e8, neither a path nor a residual relative to the largest variable can see
 holdings around 1. Such contexts are solved, and verified, in units of the variables in which the
 coefficients of each row that links variables, and the roots of the quadratic costs' diagonals, are
-alike. A variable that no row links to others is measured by the right-hand sides of its rows. Rows
-need no scaling: residuals are relative to a row's largest coefficient. Units are powers of two, so
-that they round nothing.
+alike. Rows say nothing of how large variables are that none of them links, directly or through
+others: there the right-hand sides may, or a loose bound may mislead. Where they say something else
+than the coefficients, a solution must be accurate in both units. Rows need no scaling: residuals
+are relative to a row's largest coefficient. Units are powers of two, so that they round nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from forewise.problems.programs import ScenarioProgram
-from forewise.solvers.solution import Solution
+from forewise.solvers.interior_point.core import Points, as_arrays
+from forewise.solvers.interior_point.verification import ACCEPTED, residuals_of_points
+from forewise.solvers.solution import Solution, Status
+
+Solve = Callable[[ScenarioProgram], Solution]
 
 _SPREAD = 16  # powers of two between the units from which on they are used
 _ROUNDS = 40  # of fitting rows and columns in turn
@@ -31,44 +39,75 @@ _UNITS = {
 }
 
 
-def solve_in_units(
-    program: ScenarioProgram,
-    contexts: torch.Tensor,
-    units: torch.Tensor,
-    solve: Callable[[ScenarioProgram], Solution],
-) -> Solution:
-    """Solve a program, some contexts in the units of their variables that `other_units` found.
+def solve_in_units(program: ScenarioProgram, solve: Solve) -> Solution:
+    """Solve a program, each context in units of its variables that suit it.
 
     `solve` must treat every context alone.
     """
-    changed = _in_units(program.take(contexts.to(program.weights.device)), units, solve)
-    if len(contexts) == program.n_contexts:
-        return changed
-    rest = sorted(set(range(program.n_contexts)) - set(contexts.tolist()))
-    unchanged = solve(program.take(torch.tensor(rest, device=program.weights.device)))
+    fitted, placed = _exponents(program)
+    if placed is None:
+        return _solve_in(program, fitted, solve)
+    fitted = torch.zeros_like(placed) if fitted is None else fitted
+    solution = _solve_in(program, fitted + placed, solve)
+    again = _not_accurate_in(program, fitted, solution, placed.any(1))
+    if not again:
+        return solution
+    part, placed, fitted = program.take(_on(program, again)), placed[again], fitted[again]
+    other = _solve_in(part, fitted, solve)
+    wrong = _not_accurate_in(part, fitted + placed, other, placed.any(1))
+    unsolved = Solution.unsolved(program, [None] * len(wrong))
+    return solution.with_contexts(again, other.with_contexts(wrong, unsolved) if wrong else other)
+
+
+def _not_accurate_in(
+    program: ScenarioProgram, exponents: torch.Tensor, found: Solution, asked: torch.Tensor
+) -> list[int]:
+    """Which of the contexts asked for are inaccurate, or were not solved accurately in other units.
+
+    What was proved of a context, that it is infeasible say, holds in any units.
+    """
+    contexts = [
+        i
+        for i in asked.nonzero().flatten().tolist()
+        if found.status[i] in (Status.OPTIMAL, Status.INACCURATE)
+    ]
+    if not contexts:
+        return []
+    scaled, (z, u) = _in_units(program.take(_on(program, contexts)), exponents[contexts])
+    duals = found.duals
+    parts = (
+        found.decision[contexts] / z,
+        found.recourse[contexts] / u,
+        *(part[contexts] for part in (duals.inequality, duals.scenario_inequality)),
+        *(part[contexts] for part in (duals.equality, duals.scenario_equality)),
+    )
+    points = Points(*(part.detach().cpu().numpy() for part in parts))
+    worst = residuals_of_points(as_arrays(scaled), points, program.weights.device).worst
+    return [i for i, ok in zip(contexts, (worst <= ACCEPTED).tolist(), strict=True) if not ok]
+
+
+def _solve_in(program: ScenarioProgram, exponents: torch.Tensor | None, solve: Solve) -> Solution:
+    """Solve a program in units of its variables, powers of two; where they are all 1, as it is."""
+    changed = [] if exponents is None else exponents.any(1).nonzero().flatten().tolist()
+    if not changed or exponents is None:
+        return solve(program)
+    units = exponents[changed]
+    found = _solve_scaled(program.take(_on(program, changed)), units, solve)
+    if len(changed) == program.n_contexts:
+        return found
+    rest = sorted(set(range(program.n_contexts)) - set(changed))
     unsolved = Solution.unsolved(program, [None] * program.n_contexts)
-    return unsolved.with_contexts(rest, unchanged).with_contexts(contexts.tolist(), changed)
+    as_it_is = solve(program.take(_on(program, rest)))
+    return unsolved.with_contexts(rest, as_it_is).with_contexts(changed, found)
 
 
-def _in_units(
-    program: ScenarioProgram,
-    units: torch.Tensor,
-    solve: Callable[[ScenarioProgram], Solution],
-) -> Solution:
-    """Solve a program in units ``(n_contexts, n_z + n_u)`` of its variables."""
-    of = {"z": units[:, : program.n_decisions], "u": units[:, program.n_decisions :]}
+def _on(program: ScenarioProgram, contexts: list[int]) -> torch.Tensor:
+    return torch.tensor(contexts, device=program.weights.device)
 
-    def scaled(name: str, block: torch.Tensor) -> torch.Tensor:
-        letters = _UNITS.get(name, "")
-        for place, letter in enumerate(letters):
-            if letter != "-":
-                shape = [len(units), *(1,) * (block.ndim - 1)]
-                shape[place - len(letters)] = -1
-                block = block * of[letter].reshape(shape)
-        return block
 
-    found = solve(program.map(scaled))
-    z, u = of["z"], of["u"].unsqueeze(1)
+def _solve_scaled(program: ScenarioProgram, exponents: torch.Tensor, solve: Solve) -> Solution:
+    scaled, (z, u) = _in_units(program, exponents)
+    found = solve(scaled)
     certificates = {
         i: certificate
         if certificate.decision_ray is None or certificate.recourse_ray is None
@@ -84,47 +123,104 @@ def _in_units(
     )
 
 
-def other_units(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor]:
-    """The contexts that need other units, and those, ``(contexts, n_z + n_u)``."""
+def _in_units(
+    program: ScenarioProgram, exponents: torch.Tensor
+) -> tuple[ScenarioProgram, tuple[torch.Tensor, torch.Tensor]]:
+    """A program in units 2^exponents ``(n_contexts, n_z + n_u)``, and those of z and u."""
+    units = torch.exp2(exponents).to(program.weights)
+    of = {"z": units[:, : program.n_decisions], "u": units[:, program.n_decisions :]}
+
+    def scaled(name: str, block: torch.Tensor) -> torch.Tensor:
+        letters = _UNITS.get(name, "")
+        for place, letter in enumerate(letters):
+            if letter != "-":
+                shape = [len(units), *(1,) * (block.ndim - 1)]
+                shape[place - len(letters)] = -1
+                block = block * of[letter].reshape(shape)
+        return block
+
+    return program.map(scaled), (of["z"], of["u"].unsqueeze(1))
+
+
+def _exponents(program: ScenarioProgram) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Logarithms of the units that coefficients ask for, and what right-hand sides add to them.
+
+    Each ``(n_contexts, n_z + n_u)``, 0 in contexts that need none; None where no context does.
+    """
     entries, right = _pattern(program)
     top = entries.amax(-1, keepdim=True)
     present = entries > _SMALLEST * top
     least = torch.where(present, entries, torch.inf).amin(-1, keepdim=True)
     linking = present & (present.sum(-1, keepdim=True) > 1)
-    alone = present.any(1) & ~linking.any(1)
-    wide = (top > 2.0**_SPREAD * least).flatten(1).any(1) | alone.any(1)
-    if not bool(wide.any()):
-        return torch.zeros(0, dtype=torch.long), entries.new_zeros(0, entries.shape[-1])
-    candidates = wide.expand(program.n_contexts).nonzero().flatten()
+    wide = (top > 2.0**_SPREAD * least).flatten(1).any(1)
+    fitted = None
+    if bool(wide.any()):
+        logs = torch.where(linking, entries.log2(), torch.nan)[wide]
+        found = _fit(logs)
+        alone = ~linking[wide].any(1)
+        usual = torch.where(alone, torch.nan, found).nanmedian(1, keepdim=True).values
+        found = torch.where(alone, usual, found).round()
+        needed = found.amax(1, keepdim=True) - found.amin(1, keepdim=True) >= _SPREAD
+        fitted = entries.new_zeros(len(entries), entries.shape[-1])
+        fitted[wide] = torch.where(needed, found, 0.0)
+    linked = linking[:, :-1]  # the last row, of the costs, ties no variable to another
+    if bool((linked.sum(-1) == entries.shape[-1]).any(1).all()):
+        placed = None
+    else:
+        placed = _placed(entries, right, present, linked, fitted)
+    n = program.n_contexts
+    return (
+        None if fitted is None else fitted.expand(n, -1),
+        None if placed is None else placed.expand(n, -1),
+    )
 
-    def of_candidates(block: torch.Tensor) -> torch.Tensor:
-        return block.expand(program.n_contexts, *block.shape[1:])[candidates]
 
-    exponents = _fit(of_candidates(torch.where(linking, entries.log2(), torch.nan)))
-    if bool(alone.any()):
-        lengths = (right.unsqueeze(-1) / entries).log2()
-        lengths = torch.where(present & (right > 0).unsqueeze(-1), lengths, torch.nan)
-        exponents = _placed(exponents, of_candidates(lengths), of_candidates(alone))
-    exponents = exponents.round()
-    changed = exponents.amax(1) - exponents.amin(1) >= _SPREAD
-    return candidates[changed], torch.exp2(exponents[changed]).to(program.weights)
+def _placed(
+    entries: torch.Tensor,
+    right: torch.Tensor,
+    present: torch.Tensor,
+    linked: torch.Tensor,
+    fitted: torch.Tensor | None,
+) -> torch.Tensor | None:
+    """What makes |b| / |a| alike in all groups of variables that rows link, ``(B | 1, columns)``.
 
-
-def _placed(exponents: torch.Tensor, lengths: torch.Tensor, alone: torch.Tensor) -> torch.Tensor:
-    """Units of variables that no row links to others, ``(B, columns)``.
-
-    Rows say nothing of how large such a variable is beside the others, but right-hand sides do:
-    `lengths` (B, rows, columns) are logarithms of |b| / |a|, and in the units that are found they
-    are alike. A variable all of whose rows pass through the origin gets the unit of the others.
+    A group all of whose rows pass through the origin gets the unit of the others.
     """
-    longest = lengths.nan_to_num(-torch.inf).amax(1, keepdim=True)
-    lengths = torch.where(lengths > longest - _NOISE_BITS, lengths, torch.nan)
-    natural = lengths.nanmedian(1).values
-    linked = torch.where(alone, torch.nan, natural - exponents).nanmedian(1, keepdim=True).values
-    placed = torch.where(alone, natural - linked.nan_to_num(0.0), torch.nan)
-    usual = torch.where(alone, placed, exponents).nanmedian(1, keepdim=True).values
-    placed = torch.where(placed.isnan(), usual.nan_to_num(0.0), placed)
-    return torch.where(alone, placed, exponents)
+    lead, _, n = entries.shape
+    same = bool((linked == linked[:1]).all())
+    context, row, column = (linked[:1] if same else linked).nonzero().numpy().T
+    n_rows, size = linked.shape[1], (1 if same else lead) * n
+    pairs = (context * n_rows + row, context * n + column)
+    graph = coo_array((np.ones(len(row), bool), pairs), (int(pairs[0].max(initial=-1)) + 1, size))
+    _, labels = connected_components((graph.T @ graph).tocoo(), directed=False)
+    labels = np.broadcast_to(labels.reshape(-1, n), (lead, n))
+
+    known = present & ((right > 0) & right.isfinite()).unsqueeze(-1)
+    context, row, column = known.nonzero().numpy().T
+    length = right.numpy()[context, row] / entries.numpy()[context, row, column]
+    length = np.log2(length)
+    if fitted is not None:
+        length = length - fitted.numpy()[context, column]
+    groups = labels + np.arange(lead)[:, None] * (labels.max(initial=0) + 1)
+    offsets = torch.from_numpy(_typical(length, groups[context, column], groups))
+    offsets = offsets - offsets.nanmedian(1, keepdim=True).values
+    found = offsets.nan_to_num(0.0).round()
+    needed = found.amax(1, keepdim=True) - found.amin(1, keepdim=True) >= _SPREAD
+    return torch.where(needed, found, 0.0) if bool(needed.any()) else None
+
+
+def _typical(lengths: np.ndarray, group: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The median length of each wanted group, without those that may be noise; NaN for none."""
+    medians = np.full(int(wanted.max(initial=0)) + 1, np.nan)
+    if len(lengths):
+        order = np.lexsort((lengths, group))
+        lengths, group = lengths[order], group[order]
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        ends = np.append(starts[1:], len(group))
+        kept = lengths > np.repeat(lengths[ends - 1], ends - starts) - _NOISE_BITS
+        counts = np.add.reduceat(kept.astype(int), starts)
+        medians[group[starts]] = lengths[ends - counts + (counts - 1) // 2]
+    return medians[wanted]
 
 
 def _fit(logs: torch.Tensor) -> torch.Tensor:

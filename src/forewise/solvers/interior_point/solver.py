@@ -20,7 +20,7 @@ from forewise.solvers.interior_point.differentiation import (
     attach_gradients,
     optimal_value,
 )
-from forewise.solvers.interior_point.equilibration import other_units, solve_in_units
+from forewise.solvers.interior_point.equilibration import solve_in_units
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status, only
 from forewise.validation.arguments import WORKING_DTYPE
@@ -68,10 +68,7 @@ class InteriorPointSolver(ProgramSolver):
 
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
-        contexts, units = other_units(program)
-        if not len(contexts):
-            return self._solve(program)
-        return solve_in_units(program, contexts, units, self._solve)
+        return solve_in_units(program, self._solve)
 
     def _solve(self, program: ScenarioProgram) -> Solution:
         screened = screen(program)
