@@ -135,24 +135,33 @@ class Evaluator:
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for torch and linear algebra: the last digits depend on their number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
 def _guarded() -> Iterator[dict[str, Any]]:
     """Fields of a trial: its time, and its error, which is recorded instead of raised.
 
-    It has one thread: the last digits depend on their number, and processes share the cores.
+    It has one thread, because processes share the cores.
     """
     fields: dict[str, Any] = {}
-    threads, start = torch.get_num_threads(), time.perf_counter()
-    torch.set_num_threads(1)
+    start = time.perf_counter()
     try:
-        with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+        with one_thread(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield fields
         fields["warning"] = _first_line(caught[0].message) if caught else ""
     except Exception as error:  # whatever a user's own predictor raises
         fields.clear()
         fields["error"] = f"{type(error).__name__}: {_first_line(error)}"
-    finally:
-        torch.set_num_threads(threads)
     fields["seconds"] = time.perf_counter() - start
 
 
