@@ -45,7 +45,8 @@ DataDir = Annotated[
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")]
 Inner = Annotated[
-    bool, typer.Option("--inner", help="Judge on rows held out of the training part, for tuning.")
+    bool,
+    typer.Option("--inner", help="Evaluate on held-out training rows, for tuning."),
 ]
 
 

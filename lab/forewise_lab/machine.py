@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import forewise
 
@@ -27,18 +26,6 @@ PACKAGES = (
 )
 _KIB = 1024
 _GIT_SECONDS = 10.0
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for torch and linear algebra: the last digits depend on their number."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -24,11 +24,11 @@ class StackedPredictor(Predictor):
 
         P(y | x) = Σ_k weight_k P_k(y | x)
 
-    Part k is asked for a share `weight_k` of the scenarios; what it draws has that weight in the
-    union. Parts whose share is less than one scenario are left out, the lightest first.
+    Part k draws a share `weight_k` of the scenarios, which have that weight in the union. Parts
+    whose share is less than one scenario are left out, those with the lowest weight first.
 
     When to use: several predictors are about equally good. A mixture is seldom worse than its best
-    part and hedges against the failure of any. `AutoLearner` chooses parts and weights by the cost
+    part, and robust to the failure of one. `AutoLearner` chooses parts and weights by the cost
     of decisions.
 
     Parameters
@@ -57,7 +57,7 @@ class StackedPredictor(Predictor):
         """Fit every part to contexts (n_contexts, n_features) and outcomes (.., n_outcomes)."""
         self.part_weights_ = self._checked_weights()
         check_training_data(self, X, y)
-        # The table as it came, because a part may need the names of its columns.
+        # The unchecked table, because a part may need the names of its columns.
         self.parts_ = [clone(part).fit(X, y) for part in self.predictors]
         return self
 
@@ -92,7 +92,7 @@ class StackedPredictor(Predictor):
         return Scenarios(torch.cat(values, dim=1), torch.cat(weights, dim=1))
 
     def extrapolates(self, X: np.ndarray) -> np.ndarray:
-        """Which checked contexts lie far outside of what one of the parts can judge."""
+        """Which checked contexts lie off the support of one of the parts."""
         used = [
             part for part, weight in zip(self.parts_, self.part_weights_, strict=True) if weight > 0
         ]

@@ -344,7 +344,7 @@ class NetworkPredictor(Predictor):
         return x if self.encoding is None else self.encoding.inputs(x)
 
     def _reach(self, fitted: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        """Bounds (n_outcomes,) that scenarios are held at, in the user's units."""
+        """Bounds (n_outcomes,) that scenarios are clipped to, in the user's units."""
         end = torch.full((fitted["n_outcomes_"],), np.inf, dtype=torch.float64)
         return -end, end
 

@@ -32,7 +32,7 @@ from forewise.predictors.networks.settings import (
 from forewise.predictors.networks.training import Figures, Objective
 from forewise.validation.parameters import came_as, require_count, require_number
 
-_OUTCOME_ROOM = 0.5  # of the outcome's seen range, beyond it, that scenarios may reach
+_OUTCOME_ROOM = 0.5  # share of the outcome's range in training by which scenarios may exceed it
 _ROWS_AT_A_TIME = 8192  # when members are validated
 
 
@@ -64,8 +64,9 @@ class BayesianPredictor(NetworkPredictor):
         How columns are scaled and embedded: `PeriodicEmbedding()` by default, or
         `LinearEmbedding()` for the scaled columns alone.
     extrapolate : float
-        Inputs are held at this share of their column's range beyond it: 0 at the range itself,
-        `math.inf` nowhere. Scenarios are held at half of the outcome's range beyond that.
+        Inputs are clipped at this share of their column's range beyond it: 0 clips to the range
+        itself, `math.inf` not at all. Scenarios are clipped at half of the outcome's range
+        beyond it.
     off_support : OffSupportFallback, optional
         Past outcomes in place of scenarios, for contexts off the support of the training data.
     training : Training, optional
@@ -173,19 +174,19 @@ class BayesianPredictor(NetworkPredictor):
 
 @dataclass(frozen=True)
 class Folds:
-    """Rows that each member trains on and is judged by, (n_members, rows)."""
+    """Rows that each member trains on and is validated on, (n_members, rows)."""
 
     train: Tensor
-    held: Tensor | None  # None: all rows are trained on
+    held: Tensor | None  # None: all are training rows
 
     @classmethod
     def make(
         cls, n_rows: int, n_members: int, share: float, in_time: bool, random: np.random.Generator
     ) -> Folds:
-        """Member k holds out fold k; when all folds are held, the rows are dealt anew.
+        """Member k holds out fold k; with more members than folds, rows are shuffled anew.
 
-        A few rows may be left out of a member's hold-out, so that all hold as many. Rows in order
-        of time are cut into runs, the same every time.
+        A few rows may be left out of a fold, so that all are equally large. Rows in order of time
+        are cut into windows, the same every time.
         """
         n_folds = round(1 / share) if share else 1
         if n_folds < 2 or n_rows < 2 * n_folds:
@@ -222,7 +223,7 @@ class MemberLikelihood(Objective):
         return {"the objective": "likelihood", "the validation rows": self.validation}
 
     def batches(self, size: int, generator: Generator) -> Sequence[Tensor]:
-        """Each member has an order of its own; rows that do not fill a batch wait."""
+        """Each member has an order of its own; rows that do not fill a batch are left out."""
         order = torch.rand(self.folds.train.shape, generator=generator).argsort(1)
         order = self.folds.train.gather(1, order)
         return order[:, : max(1, self.n_rows // size) * size].split(size, 1)
@@ -250,7 +251,7 @@ class MemberLikelihood(Objective):
         network.update_correlations(*(held or (x[self.folds.train], y[self.folds.train])))
 
     def _held(self, n_members: int) -> Pair | None:
-        """Rows that no member, or each of them, has not seen."""
+        """Validation rows: those held out of all members, or of each."""
         if self.validation is not None:
             x, y = self.validation
             return x.expand(n_members, -1, -1), y.expand(n_members, -1, -1)

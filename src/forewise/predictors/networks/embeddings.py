@@ -1,4 +1,4 @@
-"""How a network with members sees the columns: robust scaling, and an embedding of each column.
+"""Inputs of a network with members: robust scaling, and an embedding of each column.
 
 An `Embedding` is a value with the settings; its module holds the weights. To add one: a frozen
 dataclass with `width` and `module`, exported and known to storage.
@@ -83,7 +83,7 @@ class LinearEmbedding(Embedding):
 
 @dataclass(frozen=True)
 class PeriodicEmbedding(Embedding):
-    """Each column, and a few learned combinations of cosines of it, as RealMLP has them.
+    """Each column, and a few learned combinations of cosines of it, as in RealMLP.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class PeriodicEmbedding(Embedding):
     n_frequencies : int
         Cosines of each column.
     frequency_scale : float
-        Standard deviation of the first frequencies, in waves per interquartile range.
+        Standard deviation of the first frequencies, in periods per interquartile range.
     size : int
         Combinations of cosines beside the column itself.
     """
@@ -111,12 +111,12 @@ class PeriodicEmbedding(Embedding):
         return n_columns * (1 + self.size)
 
     def module(self, n_members: int, n_columns: int, generator: Generator) -> nn.Module:
-        waves = Waves(n_members, n_columns, self, generator)
-        return nn.Sequential(waves, InputScales(n_members, self.width(n_columns)))
+        cosines = Cosines(n_members, n_columns, self, generator)
+        return nn.Sequential(cosines, InputScales(n_members, self.width(n_columns)))
 
 
 class InputScales(nn.Module):
-    """A factor for each input; columns that say nothing can shrink away."""
+    """A factor for each input, so that uninformative columns can shrink."""
 
     def __init__(self, n_members: int, width: int) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class InputScales(nn.Module):
         return x * self.scale
 
 
-class Waves(nn.Module):
+class Cosines(nn.Module):
     """The weights of a `PeriodicEmbedding`."""
 
     def __init__(
@@ -146,9 +146,9 @@ class Waves(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         columns = x.transpose(1, 2)[..., None]
         cosines = (columns * self.frequency + self.phase).cos()
-        waves = product(cosines, self.mix) + self.offset
-        waves = waves.permute(0, 2, 1, 3).flatten(2)
-        return torch.cat([x.expand(len(waves), -1, -1), waves], -1)
+        mixed = product(cosines, self.mix) + self.offset
+        mixed = mixed.permute(0, 2, 1, 3).flatten(2)
+        return torch.cat([x.expand(len(mixed), -1, -1), mixed], -1)
 
 
 _VECTOR_WIDTH = 16  # numbers that the widest vector instructions take at a time

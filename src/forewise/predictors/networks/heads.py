@@ -176,7 +176,7 @@ def gaussian_head(
 class MixtureHead(Head):
     """A mixture of Gaussians, its components shared by all outcomes.
 
-    In training, scenarios visit the components in turn and carry the components' probabilities as
+    In training, scenarios take the components in turn and carry the components' probabilities as
     weights, so that gradients reach the probabilities too. For deciding they are drawn from the
     components by probability and weighted equally, which makes programs easier to solve.
     """

@@ -64,9 +64,9 @@ class ExponentialSchedule(Schedule):
 
 @dataclass(frozen=True)
 class CosLogSchedule(Schedule):
-    """Cosine waves from 0 to 1 and back, each twice as long as the one before; changes every step.
+    """Cosine cycles from 0 to 1 and back, each twice as long as the one before; changes every step.
 
-    RealMLP's. Every wave ends with small steps, so that the best epoch may be an early one.
+    RealMLP's. Every cycle ends with small steps, so that the best epoch may be an early one.
     """
 
     n_waves: int = 4
