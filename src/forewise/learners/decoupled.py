@@ -97,7 +97,7 @@ class DecoupledLearner(Learner):
                     objective=objective,
                     monitor=self.monitor,
                     predictor=predictor,
-                    watched=validation,
+                    validation=validation,
                     problem=problems.for_validation(validation),
                     solver=self.solver,
                     epochs=predictor.complete_training(objective).epochs,
@@ -122,7 +122,7 @@ class Monitored(Objective):
     objective: Objective
     monitor: RegretMonitor
     predictor: NetworkPredictor
-    watched: Rows  # the validation rows
+    validation: Rows
     problem: Problem  # of these rows
     solver: Solver | None
     epochs: int
@@ -151,7 +151,7 @@ class Monitored(Objective):
     @cached_property
     def evaluator(self) -> CostEvaluator:
         """Of the validation rows; made when the regret is first wanted."""
-        return CostEvaluator.from_rows(self.problem, self.watched, self.solver)
+        return CostEvaluator.from_rows(self.problem, self.validation, self.solver)
 
     def validate(self, network: Network, epoch: int, generator: torch.Generator) -> Figures:
         """The validation loss, and at some epochs the regret."""
@@ -162,7 +162,7 @@ class Monitored(Objective):
         return figures | {"regret": self._regret(generator)}
 
     def _regret(self, generator: torch.Generator) -> float:
-        x, count = self.watched.x_scaled, self.monitor.n_scenarios
+        x, count = self.validation.x_scaled, self.monitor.n_scenarios
         reason = "no decision has a cost"
         try:
             informed_cost = self.evaluator.informed_cost

@@ -144,7 +144,7 @@ class ForestPredictor(TreePredictor):
         parent = np.arange(n_nodes)
         inner = np.flatnonzero(self.left_ >= 0)
         parent[self.left_[inner]] = parent[self.right_[inner]] = inner
-        evaluated = np.linspace(
+        judged = np.linspace(
             0, len(leaves) - 1, min(len(leaves), _JUDGED_ROWS, _JUDGED_ENTRIES // len(leaves))
         ).astype(int)
         best, least = np.arange(n_nodes), np.inf
@@ -152,8 +152,8 @@ class ForestPredictor(TreePredictor):
             top = np.arange(n_nodes)
             while (small := (sizes[parent[top]] < 2 * size) & (parent[top] != top)).any():
                 top = np.where(small, parent[top], top)
-            weights = _out_of_bag_weights(top[leaves], n_nodes, evaluated, outside[evaluated])
-            loss = _crps(self.outcomes_, weights, self.outcomes_[evaluated])
+            weights = _out_of_bag_weights(top[leaves], n_nodes, judged, outside[judged])
+            loss = _crps(self.outcomes_, weights, self.outcomes_[judged])
             if loss < least:
                 best, least = top, loss
         return best
@@ -197,14 +197,14 @@ def _row_weights(
 
 
 def _out_of_bag_weights(
-    leaves: np.ndarray, n_nodes: int, evaluated: np.ndarray, outside: np.ndarray
+    leaves: np.ndarray, n_nodes: int, judged: np.ndarray, outside: np.ndarray
 ) -> np.ndarray:
     """Out-of-bag weights (n_evaluated, n_rows): of trees grown without the row, itself excluded."""
     members = _members(leaves, n_nodes)
-    others = np.diff(members[1])[leaves[evaluated]] - 1
+    others = np.diff(members[1])[leaves[judged]] - 1
     shares = np.where(outside & (others > 0), 1 / np.maximum(others, 1), 0.0)
-    weights = _row_weights(leaves[evaluated], shares, members, len(leaves))
-    weights[np.arange(len(evaluated)), evaluated] = 0.0
+    weights = _row_weights(leaves[judged], shares, members, len(leaves))
+    weights[np.arange(len(judged)), judged] = 0.0
     total = weights.sum(axis=1, keepdims=True)
     # Few trees may all have seen a row: it then says nothing.
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
