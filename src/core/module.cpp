@@ -4,12 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "balance.hpp"
 #include "batch.hpp"
+#include "convexity.hpp"
 #include "evidence.hpp"
 
 namespace nb = nanobind;
@@ -260,6 +263,85 @@ void units(const nb::tuple& blocks, const Out& out) {
     if (!enough) throw std::bad_alloc();
 }
 
+template <class Number>
+nb::object owned(std::vector<Number> values, std::vector<std::size_t> shape) {
+    auto* kept = new std::vector<Number>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<Number>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, Number>(kept->data(), shape.size(), shape.data(), owner));
+}
+
+// The pattern and the entries of a dense block (…, rows, columns); nothing if it is fuller than a share.
+nb::object find_entries(const Array& block, double share) {
+    const std::size_t ndim = block.ndim();
+    if (ndim < 3) refuse("a block", "(..., rows, columns)");
+    const std::size_t rows = block.shape(ndim - 2), columns = block.shape(ndim - 1);
+    const std::size_t size = rows * columns, parts = size ? block.size() / size : 0;
+    if (size >= (std::size_t(1) << 31)) throw std::invalid_argument("a block is too large");
+    std::vector<std::int32_t> starts{0}, names, places;
+    std::vector<double> values;
+    std::vector<std::size_t> shape;
+    bool full = false;
+    {
+        nb::gil_scoped_release released;
+        const double* data = block.data();
+        std::vector<unsigned char> mask(parts > 1 ? size : 0, 0);
+        for (std::size_t i = 0; i < parts && parts > 1; ++i) {
+            for (std::size_t a = 0; a < size; ++a) mask[a] |= data[i * size + a] != 0.0;
+        }
+        const double most = share * double(size);
+        for (std::size_t i = 0; i < rows && !full; ++i) {
+            for (std::size_t c = 0; c < columns; ++c) {
+                const std::size_t a = i * columns + c;
+                if (parts > 1 ? mask[a] : data[a] != 0.0) {
+                    names.push_back(int(c)), places.push_back(int(a));
+                }
+            }
+            starts.push_back(int(names.size()));
+            full = double(names.size()) > most;
+        }
+        values.resize(full ? 0 : places.size() * parts);
+        double* to = values.data();
+        for (std::size_t i = 0; i < parts && !full; ++i) {
+            for (const int place : places) *to++ = data[i * size + place];
+        }
+    }
+    if (full) return nb::none();
+    for (std::size_t i = 0; i + 2 < ndim; ++i) shape.push_back(block.shape(i));
+    const std::size_t count = names.size();
+    shape.push_back(count);
+    return nb::make_tuple(
+        owned(std::move(starts), {rows + 1}), owned(std::move(names), {count}),
+        owned(std::move(values), std::move(shape))
+    );
+}
+
+// Exponents of the units of all variables, and what right-hand sides add to them.
+nb::tuple balanced_units(const nb::tuple& blocks) {
+    const Given given(blocks);
+    const Program& p = given.program;
+    const std::size_t lead = balanced_contexts(p), columns = std::size_t(p.n) + p.k;
+    std::vector<double> fitted(lead * columns), placed(lead * columns);
+    {
+        nb::gil_scoped_release released;
+        balance(p, fitted.data(), placed.data());
+    }
+    return nb::make_tuple(owned(std::move(fitted), {lead, columns}), owned(std::move(placed), {lead, columns}));
+}
+
+// Of the contexts of a sparse block (contexts, [scenarios,] size, size): 1 convex, 0 not, −1 unknown.
+std::vector<int> convex_contexts(const nb::tuple& given, int size, int contexts, int scenarios) {
+    Blocks of;
+    of.B = contexts, of.M = scenarios;
+    const Block block = of.matrix(given, "a curvature", scenarios > 0, size, size);
+    std::vector<int> found;
+    nb::gil_scoped_release released;
+    for (int b = 0; b < block.contexts; ++b) {
+        const Convexity known = convexity(block, b, size);
+        found.push_back(known == Convexity::unknown ? -1 : known == Convexity::yes);
+    }
+    return found;
+}
+
 // What is known of a batch before it is solved.
 nb::dict describe(const nb::tuple& blocks) {
     const Given given(blocks);
@@ -295,5 +377,8 @@ NB_MODULE(_core, m) {
     m.def("weigh", &weigh_points);
     m.def("units", &units);
     m.def("describe", &describe);
+    m.def("entries", &find_entries);
+    m.def("balance", &balanced_units);
+    m.def("convex", &convex_contexts);
     m.def("instructions", [] { return std::string(chosen_kernels().name); });
 }

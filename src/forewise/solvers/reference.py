@@ -22,7 +22,7 @@ from forewise.solvers.extensive import (
 )
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.certificates import search_certificate
-from forewise.solvers.interior_point.core import as_arrays, no_points
+from forewise.solvers.interior_point.core import ProgramArrays, no_points
 from forewise.solvers.interior_point.differentiation import TensorPoints
 from forewise.solvers.interior_point.equilibration import solve_in_units
 from forewise.solvers.interior_point.solver import assemble
@@ -70,8 +70,8 @@ class ReferenceSolver(ProgramSolver):
         """Solve the contexts one after the other."""
         return solve_in_units(program, self._solve)
 
-    def _solve(self, program: ScenarioProgram) -> Solution:
-        B, device, arrays = program.n_contexts, program.weights.device, as_arrays(program)
+    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
+        B, device = program.n_contexts, program.weights.device
         points, status = no_points(arrays, B), [Status.INVALID] * B
         certificates: dict[int, Certificate] = {}
         iterations = np.zeros(B, dtype=np.int64)

@@ -13,7 +13,11 @@ from forewise.problems.programs import RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.certificates import diagnose
-from forewise.solvers.interior_point.core import as_arrays, follow_paths
+from forewise.solvers.interior_point.core import (
+    ProgramArrays,
+    as_arrays,
+    follow_paths,
+)
 from forewise.solvers.interior_point.differentiation import (
     Path,
     TensorPoints,
@@ -70,16 +74,17 @@ class InteriorPointSolver(ProgramSolver):
         """Solve every context of a program; failures are statuses, not exceptions."""
         return solve_in_units(program, self._solve)
 
-    def _solve(self, program: ScenarioProgram) -> Solution:
-        screened = screen(program)
+    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
+        screened = screen(arrays)
         good = [i for i, status in enumerate(screened) if status is None]
         if len(good) < len(screened):
             unsolved = Solution.unsolved(program, screened)
             if not good:
                 return unsolved
             contexts = torch.tensor(good, device=program.weights.device)
-            return unsolved.with_contexts(good, self._solve(program.take(contexts)))
-        arrays, targets = as_arrays(program), self._gradient_targets(program)
+            part = program.take(contexts)
+            return unsolved.with_contexts(good, self._solve(part, as_arrays(part)))
+        targets = self._gradient_targets(program)
         path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
         residuals = polish(program, arrays, path)
         accepted = (residuals.worst <= ACCEPTED).tolist()
