@@ -11,6 +11,7 @@ from forewise.problems.base import Problem
 from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, solver_for, valid_contexts
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.conic.engines import ClarabelEngine
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.extensive import (
@@ -68,6 +69,8 @@ class ReferenceSolver(ProgramSolver):
     @torch.no_grad()
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve the contexts one after the other."""
+        if program.bounds:
+            return solve_with_bounds(program, self.solve_program)
         return solve_in_units(program, self._solve)
 
     def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:

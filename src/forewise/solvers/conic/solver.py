@@ -159,7 +159,7 @@ def _certificates(
         if residual > PROVEN:
             continue
         if claim is Status.INFEASIBLE:
-            parts = (part[i] for part in vars(duals).values())
+            parts = (part[i] for part in vars(duals).values() if part is not None)
             proofs[i] = Certificate(claim, residual, multipliers=Duals(*parts))
         else:
             proofs[i] = Certificate(claim, residual, decision_ray=z[i], recourse_ray=u[i])

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from forewise import _core
-from forewise.problems.programs import BLOCKS, ScenarioProgram
+from forewise.problems.programs import BLOCKS, MATRICES, ScenarioProgram
+from forewise.problems.sparse import SparseBlock
 
 Array = np.ndarray
 
@@ -84,13 +85,22 @@ class ProgramArrays(NamedTuple):
 
 
 def as_arrays(program: ScenarioProgram) -> ProgramArrays:
-    """The program's blocks as contiguous arrays on the host; large ones full of zeros are sparse."""
+    """The program's blocks as contiguous arrays on the host; large ones of zeros are sparse."""
     blocks: dict[str, Any] = {}
     for name in ("weights", *BLOCKS):
-        if name != "c":
-            block = np.ascontiguousarray(getattr(program, name).detach().cpu().numpy())
-            blocks[name] = _thinned(block) if len(BLOCKS.get(name, "")) == 2 else block
+        if name == "c":
+            continue
+        block = program.block(name)
+        if isinstance(block, SparseBlock):
+            columns = block.columns.numpy().astype(np.int32)
+            blocks[name] = SparseArray(block.starts(), columns, _on_host(block.entries))
+        else:
+            blocks[name] = _thinned(_on_host(block)) if name in MATRICES else _on_host(block)
     return ProgramArrays(**blocks)
+
+
+def _on_host(block: torch.Tensor) -> Array:
+    return np.ascontiguousarray(block.detach().cpu().numpy())
 
 
 def _thinned(block: Array) -> Matrix:
