@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 import forewise
 
 PACKAGES = (
-    *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "moreau", "cvxpy"),
-    *("cvxpylayers", "diffcp", "qpth"),
+    *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "piqp", "moreau"),
+    *("cvxpy", "cvxpylayers", "diffcp", "qpth"),
 )
 _KIB = 1024
 _GIT_SECONDS = 10.0
