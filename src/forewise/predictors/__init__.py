@@ -48,7 +48,7 @@ from forewise.predictors.networks.settings import (
 )
 from forewise.predictors.residual import ResidualPredictor
 from forewise.predictors.stacked import StackedPredictor
-from forewise.predictors.trees import ForestPredictor
+from forewise.predictors.trees import ForestPredictor, completed
 
 __all__ = [
     "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule", "DrawForecast",
@@ -59,5 +59,5 @@ __all__ = [
     "NeighborPredictor", "NetworkPredictor", "NormalHead", "OffSupportFallback",
     "PeriodicEmbedding", "PointPredictor", "Predictor", "QuantileBoostingPredictor",
     "QuantileForecast", "QuantileHead", "ResidualPredictor", "Schedule", "StackedPredictor",
-    "TimeOrdered", "Training",
+    "TimeOrdered", "Training", "completed",
 ]  # fmt: skip

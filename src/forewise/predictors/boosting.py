@@ -18,7 +18,7 @@ from forewise.predictors.sampling import (
     quantiles_at,
     standardise,
 )
-from forewise.predictors.trees import TreePredictor
+from forewise.predictors.trees import CompletingPredictor, TreePredictor
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import as_random_state, require_count, require_positive
 
@@ -29,7 +29,7 @@ _OF_MANY_ROWS = {"max_leaves": 31, "min_leaf": 20}
 _CHECKED_ROWS = 64  # that boosted trees are compared with scikit-learn's forecasts on
 
 
-class _BoostedTrees(TreePredictor):
+class _BoostedTrees(CompletingPredictor, TreePredictor):
     """Several boosted models of the same contexts, one for each outcome and loss."""
 
     def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:
