@@ -54,7 +54,7 @@ class Predictor(BaseEstimator, ABC):
         return self
 
     def _fit_censored(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> None:
-        """Fit to checked outcomes, some of them lower bounds; called by `fit` in place of `_fit`."""
+        """Fit where some checked outcomes are lower bounds; called by `fit` in place of `_fit`."""
         raise InvalidInputError(
             f"censored must be left out for a {type(self).__name__}, which has no way to learn "
             f"from {int(censored.sum())} outcome(s) that are lower bounds: {self.censored_advice}"

@@ -32,7 +32,7 @@ class Neighbourhoods(Protocol):
 def survival_weights(weights: np.ndarray, censored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Kaplan–Meier weights (n_contexts, n_rows), and the mass beyond the largest outcome.
 
-        S(t) = Π_{i: y_i ≤ t, known} (1 − w_i / Σ_{k ≥ i} w_k),     weight_i = S before i − S after i
+        S(t) = Π_{i: y_i ≤ t, known} (1 − w_i / Σ_{k ≥ i} w_k),    weight_i = −ΔS(y_i)
 
     Rows are in order of value, of equal ones those that are known first. The weight of a censored
     row goes to the larger ones; if the largest is censored itself, what is left is put there
@@ -106,7 +106,7 @@ class Completion:
     def draws(
         self, X: np.ndarray, y: np.ndarray, censored: np.ndarray, n_draws: int, seed: int
     ) -> tuple[np.ndarray, float]:
-        """Outcomes (n_contexts, n_draws, n_outcomes), y where they are known; and undetermined mass.
+        """Outcomes (n_contexts, n_draws, n_outcomes), y where known; and the undetermined share.
 
         The second is the share of what was drawn that no known residual lies beyond: it is put at
         the largest residual of the neighbourhood, which is a bound. Draws of a row are stratified.
@@ -147,8 +147,7 @@ class Completion:
 def expanded(draws: np.ndarray, censored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Outcomes (n_kept, n_outcomes), one of a known row and all draws of others, and their rows."""
     n_rows, n_draws = draws.shape[:2]
-    some: np.ndarray = censored.any(axis=1)
-    kept = some[:, None] | (np.arange(n_draws) == 0)[None]
+    kept = np.logical_or.outer(censored.any(axis=1), np.arange(n_draws) == 0)
     return draws[kept], np.repeat(np.arange(n_rows), kept.sum(axis=1))
 
 

@@ -61,7 +61,9 @@ class Pair(NamedTuple):
         """Those of some rows."""
         # Much faster than x[rows], on tables with many rows.
         take = torch.Tensor.__getitem__ if rows.dim() > 1 else _selected
-        return Pair(*(None if part is None else take(part, rows) for part in self))
+        if self.bounds is None or self.censored is None:
+            return Pair(take(self.x, rows), take(self.y, rows))
+        return Pair(*(take(part, rows) for part in (self.x, self.y, self.bounds, self.censored)))
 
     @property
     def seen(self) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -262,6 +264,7 @@ class NetworkPredictor(Predictor):
             seed += " (it is None: a fit can resume with a number only)"
         identity = {
             "the training rows": (rows.X, rows.y),
+            **({} if rows.censored is None else {"the bounds": (rows.bounds, rows.censored)}),
             "the kind of predictor": type(self),
             **{f"predictor.{name}": value for name, value in parameters_of(self).items()},
             seed: self.seed_,

@@ -252,7 +252,7 @@ class MemberLikelihood(Objective):
         held = self._held(network.n_members)
         network.update_correlations(*(held or (x[self.folds.train], y[self.folds.train])))
 
-    def _held(self, n_members: int) -> Pair | None:
+    def _held(self, n_members: int) -> tuple[Tensor, Tensor] | None:
         """Rows that no member, or each of them, has not seen."""
         if self.validation is not None:
             x, y = self.validation[:2]
