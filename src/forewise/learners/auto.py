@@ -40,6 +40,7 @@ from forewise.predictors import (
     ResidualPredictor,
     StackedPredictor,
 )
+from forewise.predictors.trees import Completer
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver
 from forewise.solvers.base import Solver
@@ -49,7 +50,7 @@ from forewise.validation.parameters import (
     require_instance,
     require_positive,
 )
-from forewise.validation.tables import check_outcomes, check_training_data, check_validation_data
+from forewise.validation.tables import check_training_data, check_validation_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,9 @@ _EVALUATED = 2000  # rows: the error of more would hardly be smaller
 _CLEARLY = 4.0  # standard errors by which a candidate must be worse to be dropped early
 _KEPT = 3  # candidates that are never dropped early
 _PROCESS_ROWS = 2000  # rows up to which a Gaussian process uses all of them
+_TREATMENT = (
+    "each is judged at one draw from beyond its bound, the same for all candidates, by a forest"
+)
 _FIRST_SHARE = 1 / 3  # of the time limit, within which the first fold must begin
 
 
@@ -114,6 +118,8 @@ class AutoLearner(Learner):
     >>> learner.leaderboard_, learner.decide(X_new)  # doctest: +SKIP
     """
 
+    censored_unsupported_reason = None
+
     def __init__(
         self,
         problem: Problem,
@@ -157,21 +163,25 @@ class AutoLearner(Learner):
         table = (len(contexts), contexts.shape[1], outcome.shape[1])
         candidates = self._candidates(*table, seed)
         solver = self.solver or AutoSolver()
+        completer = Completer.make(contexts, outcome, problems.censored)
         evaluator = Evaluator(
-            X, y, X, torch.from_numpy(outcome), problems.problem, solver, n_scenarios, seed
-        )
+            X, y, X, torch.from_numpy(completer.outcomes(contexts, outcome, problems.censored)),
+            problems.problem, solver, n_scenarios, seed, problems.censored,
+        )  # fmt: skip
         all_rows = np.arange(len(outcome))
         at_most = max(1, min(_EVALUATED, 2**22 // (n_scenarios * outcome.shape[1])))
         folds = make_folds(len(outcome), n_folds, self.ordered, seed, at_most)
-        if check_validation_data(self, X_val, y_val) is not None:
-            held = torch.from_numpy(check_outcomes(self, y_val))
+        judged = problems.censored
+        validation = check_validation_data(self, X_val, y_val)
+        if validation is not None:
+            judged = problems.censored_val
             evaluator = replace(
                 evaluator,
                 contexts=X_val,
-                outcome=held,
+                outcome=torch.from_numpy(completer.outcomes(*validation, judged)),
                 problem=problems.validation or problems.problem,
             )
-            folds = [Fold(all_rows, spread_rows(len(held), at_most))]
+            folds = [Fold(all_rows, spread_rows(len(validation[0]), at_most))]
         race = _Race(evaluator, candidates, folds, limit, self.n_jobs, bool(self.progress))
         race.run(Resamples.draw(len(folds[0].held), self.ordered, seed))
         choice = _Choice.make(race, Resamples.draw(len(race.evaluated_rows), self.ordered, seed))
@@ -180,6 +190,11 @@ class AutoLearner(Learner):
         self.leaderboard_ = choice.leaderboard(race, weights)
         self.verdict_ = choice.verdict(race)
         self.held_out_ = HeldOut(race.evaluated_rows, united(race.records, weights, n_scenarios))
+        if judged is not None:
+            bounds = judged[race.evaluated_rows].any(axis=1)
+            said = f"{int(bounds.sum())} of {len(bounds)} judged rows are censored: {_TREATMENT}"
+            self.leaderboard_.attrs["censored"] = said
+            self.verdict_ += f" {said}."
         if len(parts) == 1:
             (predictor,) = parts.values()
         else:

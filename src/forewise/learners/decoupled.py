@@ -67,6 +67,8 @@ class DecoupledLearner(Learner):
         nothing.
     """
 
+    censored_unsupported_reason = None
+
     def __init__(
         self,
         problem: Problem,
@@ -90,7 +92,9 @@ class DecoupledLearner(Learner):
         require_instance("monitor", self.monitor, RegretMonitor, "RegretMonitor()", optional=True)
         predictor = cloned_predictor(self.predictor)
         if isinstance(predictor, NetworkPredictor):
-            rows, validation = predictor.prepare(X, y, X_val, y_val)
+            rows, validation = predictor.prepare(
+                X, y, X_val, y_val, censored=problems.censored, censored_val=problems.censored_val
+            )
             objective = predictor.likelihood(rows, validation)
             if self.monitor is not None and validation is not None:
                 objective = Monitored(
@@ -110,7 +114,8 @@ class DecoupledLearner(Learner):
                 )
             predictor.train(objective, rows)
         else:
-            predictor.fit(X, y)
+            bound = {} if problems.censored is None else {"censored": problems.censored}
+            predictor.fit(X, y, **bound)
         self._remember(predictor)
         return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
 

@@ -98,11 +98,17 @@ class Evaluator:
     solver: Solver
     n_scenarios: int
     seed: int
+    censored: np.ndarray | None = None  # of y
+
+    def _fitted(self, predictor: Predictor, rows: np.ndarray) -> Predictor:
+        bound = {} if self.censored is None else {"censored": self.censored[rows]}
+        fitted: Predictor = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows), **bound)
+        return fitted
 
     def fit(self, predictor: Predictor, rows: np.ndarray) -> Trial:
         """The predictor, fitted to some rows to be kept."""
         with _guarded() as fields:
-            fields["fitted"] = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows))
+            fields["fitted"] = self._fitted(predictor, rows)
         return Trial(**fields)
 
     def trial(self, predictor: Predictor, fold: Fold, deadline: float) -> Trial:
@@ -110,7 +116,7 @@ class Evaluator:
         if time.time() > deadline:
             return Trial(0.0, error="not tried: the time was up")
         with _guarded() as fields:
-            predictor.fit(take_rows(self.X, fold.train), take_rows(self.y, fold.train))
+            self._fitted(predictor, fold.train)
             contexts = predictor.check_contexts(take_rows(self.contexts, fold.held))
             drawn = predictor.sample_checked(contexts, self.n_scenarios, self.seed)
             fields["costs"] = self.costs(drawn, fold.held)
