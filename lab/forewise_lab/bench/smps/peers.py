@@ -167,7 +167,7 @@ def _clarabel(
 
 
 def _piqp(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float) -> Call:
-    import piqp  # type: ignore[import-untyped]
+    import piqp
 
     n, A = len(lp.cost), lp.A.tocsr()
     equal = lp.row_lower == lp.row_upper

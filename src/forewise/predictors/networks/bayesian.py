@@ -253,7 +253,7 @@ class MemberLikelihood(Objective):
         held = self._held(network.n_members)
         network.update_correlations(*(held or (x[self.folds.train], y[self.folds.train])))
 
-    def _held(self, n_members: int) -> Pair | None:
+    def _held(self, n_members: int) -> tuple[Tensor, Tensor] | None:
         """Validation rows: those held out of all members, or of each."""
         if self.validation is not None:
             x, y = self.validation[:2]
