@@ -110,7 +110,7 @@ class AutoLearner(Learner):
     verdict_ : str
         The choice and its margin, in a sentence or two.
     held_out_ : HeldOut
-        The scenarios that the chosen methods drew for the judged rows, when fitted without them.
+        Out-of-fold scenarios of the chosen methods for the evaluated rows.
 
     Examples
     --------
