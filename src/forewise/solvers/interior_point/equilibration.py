@@ -26,7 +26,7 @@ from forewise.solvers.solution import Solution, Status
 
 Solve = Callable[[ScenarioProgram], Solution]
 
-_SPREAD = 16  # powers of two between the units from which on they are used
+_SPREAD = 10  # powers of two between the units from which on they are used
 _ROUNDS = 40  # of fitting rows and columns in turn
 _LARGE_COUNTS = 4.0  # times as much as a small one does an entry that is larger than the others
 _SMALLEST = 2.0**-50  # of a row's largest coefficient: below, an entry may be rounding noise
