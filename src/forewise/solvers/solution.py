@@ -107,7 +107,7 @@ class Solution:
     status : tuple of Status, one per context
     primal_residual : tensor (n_contexts,)
         Largest violation of a row, relative to its coefficients and the size of the solution.
-        Where the coefficients of the variables lie more than 2^16 apart, all three residuals are
+        Where the coefficients of the variables lie more than 2^10 apart, all three residuals are
         measured in units in which they are alike.
     dual_residual : tensor (n_contexts,)
         Largest violation of stationarity, relative to the cost coefficients.
