@@ -153,7 +153,7 @@ class TwoStageProgram:
                 f"but have {scenarios.n_outcomes}"
             )
         core, values = self.core, scenarios.values.to(WORKING_DTYPE)
-        stored = self._stored
+        entries = iter(self._random_entries.tolist())
         where: dict[str, list[tuple[int, int]]] = {name: [] for name in Realised._fields}
         for k, element in enumerate(self.elements):
             row, column = self._row.get(element.row, -1), self._column.get(element.column, -1)
@@ -163,7 +163,7 @@ class TwoStageProgram:
                 case Place.OFFSET:
                     where["constant"].append((0, k))
                 case Place.ENTRY:
-                    where["entries"].append((int(stored[row, column]) - 1, k))
+                    where["entries"].append((next(entries), k))
                 case Place.RIGHT_SIDE:
                     where["rhs"].append((row, k))
             if element.place in (Place.LOWER, Place.FIXED):
