@@ -119,7 +119,7 @@ def test_wrong_arguments_are_told_and_nothing_is_made(arguments, tmp_path, monke
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("which", ["solver", "cvxpy"])
+@pytest.mark.parametrize("which", ["solver", "cvxpy", "smps"])
 def test_a_quick_bench_leaves_published_figures_alone(which, monkeypatch):
     told = []
     monkeypatch.setattr(cli.benches, f"run_{which}_bench", lambda *a, **_: told.append(a[0]))
