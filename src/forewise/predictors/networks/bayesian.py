@@ -45,7 +45,8 @@ class BayesianPredictor(NetworkPredictor):
     q_k(x, ·) is member k's quantile function, φ_k its last hidden layer, Σ_k the closed-form
     posterior of its last layer. Members start from different draws of the prior and hold out
     different rows, on which each chooses its best epoch. Their disagreement and δ are the epistemic
-    uncertainty, ε the aleatoric one. Scenarios of nonnegative outcomes can be negative.
+    uncertainty, ε the aleatoric one. Scenarios of nonnegative outcomes can be negative. Censored
+    outcomes are learned by a likelihood of bounds; Σ_k counts them as if they were known.
 
     When to use: first, on any table. More members make an ensemble: `n_members=16`, or
     ``EnsemblePredictor(BayesianPredictor())``.
