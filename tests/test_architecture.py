@@ -15,7 +15,16 @@ ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
     "_core",
-    *("exceptions", "storage", "display", "validation", "scenarios", "problems", "solvers"),
+    *(
+        "exceptions",
+        "storage",
+        "display",
+        "validation",
+        "tables",
+        "scenarios",
+        "problems",
+        "solvers",
+    ),
     *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "evaluation"),
     *("plots", "testing", "demo", "cli"),
 ]
