@@ -53,8 +53,9 @@ def shop_demand(
     Returns
     -------
     DataFrame (6 n_days, 9)
-        By date, store and product: `date`, `store`, `product`, `price`, `promotion`, `temperature`
-        (forecast of the day before, °C), `closed`, `sales` (0 when closed) and `sold_out`.
+        By date, store and product: `date`, `store`, `product`, `price`, `promotion`,
+        `temperature_forecast` (of the day before, °C), `closed`, `sales` (0 when closed) and
+        `sold_out`.
     """
     n_days, generator = require_count("n_days", n_days, 1), as_generator(random_state)
     if not 0 <= sold_out < 1:
@@ -96,7 +97,7 @@ def shop_demand(
         "product": products,
         "price": prices,
         "promotion": promotion,
-        "temperature": np.broadcast_to(forecast[:, None, None], shape),
+        "temperature_forecast": np.broadcast_to(forecast[:, None, None], shape),
         "closed": closed,
         "sales": np.where(empty, np.floor(shelf), demand).astype(int),
         "sold_out": empty,

@@ -130,10 +130,17 @@ def _frame(file: Path, names: list[str], block: list[list[str]], start: int) -> 
         index = index[kept]
     columns = zip(*block, strict=True) if block else [()] * len(names)
     cells = {
-        name: np.array([cell or None for cell in column], dtype=object)
+        name: np.array(_shared(column), dtype=object)
         for name, column in zip(names, columns, strict=True)
     }
     return pd.DataFrame(cells, index=pd.Index(index, name="row"))
+
+
+def _shared(column: tuple[str, ...]) -> list[str | None]:
+    """Cells that are alike as one text in memory, empty ones as None."""
+    texts: dict[str, str | None] = {cell: cell for cell in set(column)}
+    texts[""] = None
+    return [texts[cell] for cell in column]
 
 
 def _fitted(file: Path, names: list[str], record: list[str], row: int) -> list[str]:

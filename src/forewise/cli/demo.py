@@ -1,0 +1,62 @@
+"""`forewise demo`: the whole way on made-up shops, as the commands that a person would type."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forewise.cli.screen import escape, result
+
+_LIMIT = 40  # seconds in which methods are compared
+_DAYS = 730  # of the past; the day after them is decided
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Folder of the files that are made.")] = Path(
+        "forewise-demo"
+    ),
+    files: Annotated[
+        bool, typer.Option("--files", help="Make sales.csv and tomorrow.csv, and no more.")
+    ] = False,
+) -> None:
+    """Two years of three made-up shops: fit, evaluate, decide, explain, report; two minutes."""
+    import forewise as fw
+    from forewise import tables
+
+    folder.mkdir(parents=True, exist_ok=True)
+    table = fw.datasets.shop_demand(_DAYS + 1)
+    tomorrow = table["date"] == table["date"].max()
+    future = table[tomorrow].drop(columns=["sales", "sold_out"])
+    tables.write(table[~tomorrow], folder / "sales.csv")
+    tables.write(future, folder / "tomorrow.csv")
+    result(
+        f"[bold]{escape(str(folder / 'sales.csv'))}[/]: {(~tomorrow).sum():,} rows, two products "
+        f"in three made-up shops; [bold]tomorrow.csv[/]: the {len(future)} rows to decide"
+    )
+    if files:
+        return
+    start = time.perf_counter()
+    made = "sales.csv tomorrow.csv plan.toml policy orders.csv report.html".split()
+    names = {name.split(".")[0]: shlex.quote(str(folder / name)) for name in made}
+    for line in (
+        "init {sales} --yes --force -o {plan}",
+        f"fit {{sales}} --plan {{plan}} --time-limit {_LIMIT} -o {{policy}}",
+        "evaluate {policy} {sales}",
+        "decide {policy} {sales} --future {tomorrow} -o {orders}",
+        "explain {policy} {sales} --future {tomorrow} --row 2",
+        "report {policy} {sales} --future {tomorrow} -o {report}",
+    ):
+        _run(line.format_map(names))
+    result(f"\nAll of it took {time.perf_counter() - start:.0f} seconds.")
+
+
+def _run(line: str) -> None:
+    """A command of this program, shown as it would be typed."""
+    from forewise.cli import app
+
+    result(f"\n[bold green]$[/] [bold]forewise {escape(line)}[/]")
+    app(shlex.split(line), standalone_mode=False)

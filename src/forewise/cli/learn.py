@@ -1,0 +1,160 @@
+"""`forewise fit` and `evaluate`: from a table and a plan to a policy, and what it is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forewise.cli import screen
+from forewise.cli.screen import escape, note, result, table_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    import forewise as fw
+    from forewise.cli.plan import Plan
+    from forewise.planner.policy import PlannerPolicy
+
+Table = Annotated[Path, typer.Argument(help="CSV, Parquet or Excel, with a row per day.")]
+Folder = Annotated[Path, typer.Argument(help="Folder of a policy, made by `forewise fit`.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
+#: The plan that a policy was fitted by, kept in its folder.
+PLAN = "plan.toml"
+
+
+def fit(
+    table: Table,
+    plan: Annotated[Path, typer.Option(help="Written by `forewise init`.")] = Path(PLAN),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the policy.")] = Path(
+        "policy"
+    ),
+    problem: Annotated[
+        str | None, typer.Option(help="A problem in your code: package.module:name.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds; what the plan says by default.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes; -1 is one per core.")] = None,
+    json: Json = False,
+) -> None:
+    """Learn a policy from a table by a plan; say what was read, and what it is worth."""
+    from forewise import tables
+    from forewise.cli.plan import read_plan
+    from forewise.cli.templates import own_problem
+
+    read = read_plan(plan)
+    own = None if problem is None else own_problem(problem)
+    with screen.work(f"reading {table}"):
+        frame = tables.read(table)
+    read.require_columns(frame, table)
+    made = read.made_problem(own)
+    planner = planner_of(read, made, time_limit=time_limit, n_jobs=jobs)
+    from forewise.cli.stream import about
+
+    with about(table), screen.work("learning: several methods, each judged on later days"):
+        planner.fit(frame)
+    planner.save(output)
+    (output / PLAN).write_bytes(plan.read_bytes())
+    if json:
+        screen.as_json(
+            {
+                "policy": str(output),
+                "rows": len(frame),
+                "notes": planner.notes_,
+                "columns": planner.columns_.reset_index(),
+                "leaderboard": planner.leaderboard_,
+                "verdict": planner.verdict_,
+            }
+        )
+        return
+    _show_fit(planner, table)
+    result(f"\nThe policy is in [bold]{escape(str(output))}[/]. Then:")
+    result(f"  [cyan]forewise decide {output} {table} --future tomorrow.csv -o orders.csv[/]")
+    result(f"  [cyan]forewise report {output} {table}[/]")
+
+
+def evaluate(
+    policy: Folder,
+    table: Table,
+    current: Annotated[
+        str | None, typer.Option(help="Column with what was decided so far, to compare with.")
+    ] = None,
+    window: Annotated[
+        str, typer.Option(help="What is decided at a time: month, or days.")
+    ] = "month",
+    json: Json = False,
+) -> None:
+    """Judge a policy as if it had been used: learn from the past, decide the days after it."""
+    from forewise import tables
+    from forewise.cli.stream import about
+
+    with screen.work(f"reading {table}"):
+        frame = tables.read(table)
+    planner = planner_in(policy)
+    with about(table), screen.work("evaluating: every window decided by what was known before it"):
+        judged = planner.evaluate(frame, current=current, window=window)
+    if json:
+        screen.as_json({"summary": judged.summary.reset_index()})
+        return
+    show_evaluation(judged)
+
+
+def planner_of(plan: Plan, problem: fw.Problem, **overriding: Any) -> fw.Planner:
+    """The planner of a plan; what is not None overrides it."""
+    import forewise as fw
+
+    said = {name: value for name, value in overriding.items() if value is not None}
+    return fw.Planner(problem, **(plan.arguments() | said))
+
+
+def planner_in(folder: Path) -> fw.Planner:
+    """The planner by whose plan the policy of a folder was fitted, not fitted itself."""
+    from forewise.cli.plan import read_plan
+
+    stored = load(folder)
+    return planner_of(read_plan(folder / PLAN), stored.problem)
+
+
+def load(folder: Path) -> PlannerPolicy:
+    """The policy of a folder; raise if it is of another kind."""
+    import forewise as fw
+    from forewise.exceptions import InvalidInputError
+
+    stored = fw.load_policy(folder)
+    if not isinstance(stored, fw.PlannerPolicy):
+        raise InvalidInputError(
+            f"{folder} must hold a policy of `forewise fit` or of fw.Planner, but holds a "
+            f"{type(stored).__name__}, which decides contexts and not tables of days"
+        )
+    return stored
+
+
+def show_evaluation(judged: Any) -> None:
+    """The answer, and the comparison."""
+    summary: pd.DataFrame = judged.summary
+    flat = summary if summary.index.name is None else summary.reset_index()
+    result(table_of([str(n) for n in flat.columns], flat.itertuples(index=False)))
+    for text in getattr(judged, "notes", []):
+        note(text)
+
+
+def _show_fit(planner: fw.Planner, table: Path) -> None:
+    result(f"[bold]{escape(str(table))}[/]")
+    for text in planner.notes_:
+        result(f"  · {escape(text)}")
+    columns = planner.columns_
+    rows = [(n, r["role"], r["kind"], escape(str(r["note"]))) for n, r in columns.iterrows()]
+    result(table_of(["column", "role", "kind", ""], rows))
+    board = planner.leaderboard_
+    if board is not None:
+        rows = [
+            (r["method"], float(r["cost"]), f"{r['lower']:,.4g} – {r['upper']:,.4g}",
+             f"{r['weight']:.0%}" if r["weight"] else "", f"{r['seconds']:.1f} s", str(r["note"]))
+            for _, r in board.iterrows()
+        ]  # fmt: skip
+        columns_ = ["method", "cost a decision", "95 % interval", "in policy", "a fit takes", ""]
+        result(table_of(columns_, rows, "What each method's decisions cost on later days"))
+    if planner.verdict_:
+        result(f"[bold]{escape(planner.verdict_)}[/]")

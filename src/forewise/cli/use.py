@@ -1,0 +1,125 @@
+"""`forewise decide`, `explain` and `report`: what a policy says of the days to come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from forewise.cli import screen
+from forewise.cli.learn import Folder, Json, Table, load
+from forewise.cli.screen import escape, note, result, table_of
+from forewise.exceptions import InvalidInputError
+
+Future = Annotated[
+    Path | None,
+    typer.Option(help="Rows to decide, with all that is known ahead; else, the table's open rows."),
+]
+_SHOWN = 20  # decisions on the screen
+
+
+def decide(
+    policy: Folder,
+    table: Annotated[Path | None, typer.Argument(help="The past: CSV, Parquet or Excel.")] = None,
+    future: Future = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File of the decisions.")
+    ] = None,
+    scenarios: Annotated[int | None, typer.Option(min=1, help="Scenarios of each.")] = None,
+    seed: Annotated[int, typer.Option(help="The same number, the same decisions.")] = 0,
+    json: Json = False,
+) -> None:
+    """Decide for the days to come, each with its cost and an interval; any number of rows."""
+    from forewise import tables
+    from forewise.cli.stream import decisions
+
+    if output is not None:
+        tables.require_writable(output, ".csv", ".parquet", ".xlsx")
+    stored = load(policy)
+    found = decisions(stored, table, future, n_scenarios=scenarios, random_state=seed)
+    if output is None:
+        with screen.work("deciding"):
+            decided = pd.concat(list(found))
+        if json:
+            screen.as_json(decided)
+        else:
+            show_decisions(decided)
+        return
+    with tables.Writer(output) as writer, screen.work("deciding") as status:
+        for piece in found:
+            writer.append(piece)
+            status.update(f"deciding: {writer.rows:,} rows done")
+    if json:
+        screen.as_json({"output": str(output), "rows": writer.rows})
+    else:
+        result(f"{writer.rows:,} rows are in [bold]{escape(str(output))}[/]")
+        if writer.rows <= _SHOWN:
+            show_decisions(piece)
+
+
+def explain(
+    policy: Folder,
+    table: Table,
+    future: Future = None,
+    row: Annotated[int, typer.Option(min=2, help="Row in the file; the header is row 1.")] = 2,
+    json: Json = False,
+) -> None:
+    """Why a decision is what it is: what drives it, and what would change it."""
+    from forewise import tables
+    from forewise.cli.stream import about, recent
+
+    stored = load(policy)
+    with screen.work("explaining"):
+        wanted = None
+        first = None
+        if future is not None:
+            rows = tables.read(future)
+            if row not in rows.index:
+                raise InvalidInputError(
+                    f"--row must be a row of {future}, from {rows.index[0]} to {rows.index[-1]}, "
+                    f"but is {row}"
+                )
+            wanted = rows.loc[[row]]
+            if stored.roles.date is not None:
+                first = stored.roles.days(wanted, "the future", stored.recipe.day_first).min()
+        past = recent(stored, table, first)
+        with about(future or table, table):
+            why = stored.explain(past, wanted)
+    if json:
+        screen.as_json(why.to_dict())
+    else:
+        typer.echo(why.text())
+
+
+def report(
+    policy: Folder,
+    table: Table,
+    future: Future = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="One page, for a browser.")] = Path(
+        "report.html"
+    ),
+    current: Annotated[
+        str | None, typer.Option(help="Column with what was decided so far, to compare with.")
+    ] = None,
+) -> None:
+    """One self-contained page: what it saves, how sure that is, tomorrow's decisions, and more."""
+    raise NotImplementedError
+
+
+def show_decisions(decided: pd.DataFrame) -> None:
+    """A table of the first decisions, in 80 columns: what is decided, its cost, how sure."""
+    named = [n for n in decided.columns if n.startswith("decision")]
+    keys = list(decided.columns[: decided.columns.get_loc(named[0])])
+    shown = decided.head(_SHOWN)
+    rows = []
+    for values in shown.to_dict("records"):
+        lower, upper = values["cost_lower"], values["cost_upper"]
+        interval = f"{lower:,.4g} – {upper:,.4g}" if pd.notna(lower) else "-"
+        own: list[Any] = [values[n] for n in [*keys, *named, "expected_cost"]]
+        rows.append([*own, interval, values.get("note", "")])
+    names = [n.removeprefix("decision_") for n in named]
+    result(table_of([*keys, *names, "expected cost", "90 % interval", ""], rows))
+    if len(decided) > _SHOWN:
+        note(f"the first {_SHOWN} of {len(decided):,} rows; -o orders.csv has all of them")
