@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forewise.cli import screen
-from forewise.cli.screen import escape, note, result, table_of
+from forewise.cli.screen import escape, interval, note, result, table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,14 +147,22 @@ def _show_fit(planner: fw.Planner, table: Path) -> None:
     columns = planner.columns_
     rows = [(n, r["role"], r["kind"], escape(str(r["note"]))) for n, r in columns.iterrows()]
     result(table_of(["column", "role", "kind", ""], rows))
-    board = planner.leaderboard_
-    if board is not None:
-        rows = [
-            (r["method"], float(r["cost"]), f"{r['lower']:,.4g} – {r['upper']:,.4g}",
-             f"{r['weight']:.0%}" if r["weight"] else "", f"{r['seconds']:.1f} s", str(r["note"]))
-            for _, r in board.iterrows()
-        ]  # fmt: skip
-        columns_ = ["method", "cost a decision", "95 % interval", "in policy", "a fit takes", ""]
-        result(table_of(columns_, rows, "What each method's decisions cost on later days"))
+    if planner.leaderboard_ is not None:
+        _show_leaderboard(planner.leaderboard_)
     if planner.verdict_:
         result(f"[bold]{escape(planner.verdict_)}[/]")
+
+
+def _show_leaderboard(board: pd.DataFrame) -> None:
+    """Methods by cost, and below them what is to be said of some."""
+    rows = []
+    for _, r in board[board["cost"].notna()].iterrows():
+        weight = f"{r['weight']:.0%}" if r["weight"] else ""
+        seconds = f"{r['seconds']:.1f}" if r["seconds"] >= 0 else ""
+        rows.append([r["method"], r["cost"], interval(r["lower"], r["upper"]), weight, seconds])
+    names = ["method", "cost", "95 % interval", "in the policy", "seconds a fit"]
+    result(table_of(names, rows, "What a decision of each method costs, on days after its past"))
+    noted = board[board["note"].fillna("") != ""]
+    for text, methods in noted.groupby("note", sort=False)["method"]:
+        result(f"  · {escape(', '.join(methods))}: {escape(str(text))}")
+    result("")

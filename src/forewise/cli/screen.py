@@ -17,7 +17,17 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["as_json", "error", "escape", "note", "notes_for_warnings", "result", "table_of", "work"]
+__all__ = [
+    "as_json",
+    "error",
+    "escape",
+    "interval",
+    "note",
+    "notes_for_warnings",
+    "result",
+    "table_of",
+    "work",
+]
 
 
 def result(what: Any) -> None:
@@ -33,6 +43,13 @@ def note(text: str) -> None:
 def error(text: str) -> None:
     """What went wrong, in one line however wide the terminal is."""
     Console(stderr=True).print(Text.assemble(("error:", "red"), f" {text}"), soft_wrap=True)
+
+
+def interval(lower: float, upper: float) -> str:
+    """Both ends, to three figures."""
+    if not np.isfinite([lower, upper]).all():
+        return "-"
+    return " – ".join(f"{v:,.0f}" if abs(v) >= 1000 else f"{v:.3g}" for v in (lower, upper))
 
 
 @contextmanager
@@ -71,10 +88,10 @@ def table_of(
     for place, name in enumerate(columns):
         right = bool(cells) and all(_is_number(row[place]) for row in cells)
         last = place == len(columns) - 1
+        # Only the last column may wrap: it is the one for sentences.
         table.add_column(
-            name, justify="right" if right else "left", no_wrap=right, overflow="fold",
-            ratio=1 if last and not right and len(columns) > 2 else None,
-        )  # fmt: skip
+            name, justify="right" if right else "left", no_wrap=not last, overflow="fold"
+        )
     for row in cells:
         table.add_row(*row)
     return table
@@ -92,13 +109,11 @@ def _cell(value: Any) -> str:
         if not np.isfinite(number):
             return "-"
         return f"{number:,.4g}" if abs(number) < 1e4 else f"{number:,.0f}"
-    if hasattr(value, "strftime"):
-        return value.strftime("%Y-%m-%d")
-    return str(value)
+    return value.strftime("%Y-%m-%d") if hasattr(value, "strftime") else str(value)
 
 
 def _is_number(text: str) -> bool:
-    return bool(text) and all(sign in "0123456789.,-+e% " for sign in text) and text != "-"
+    return all(sign in "0123456789.,-–+e% " for sign in text)
 
 
 def _plain(value: Any) -> Any:

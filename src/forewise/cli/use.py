@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
 
 from forewise.cli import screen
 from forewise.cli.learn import Folder, Json, Table, load
-from forewise.cli.screen import escape, note, result, table_of
+from forewise.cli.screen import escape, interval, note, result, table_of
 from forewise.exceptions import InvalidInputError
 
 Future = Annotated[
@@ -113,13 +113,15 @@ def show_decisions(decided: pd.DataFrame) -> None:
     named = [n for n in decided.columns if n.startswith("decision")]
     keys = list(decided.columns[: decided.columns.get_loc(named[0])])
     shown = decided.head(_SHOWN)
-    rows = []
-    for values in shown.to_dict("records"):
-        lower, upper = values["cost_lower"], values["cost_upper"]
-        interval = f"{lower:,.4g} – {upper:,.4g}" if pd.notna(lower) else "-"
-        own: list[Any] = [values[n] for n in [*keys, *named, "expected_cost"]]
-        rows.append([*own, interval, values.get("note", "")])
+    rows = [
+        [row, *(values[n] for n in [*keys, *named, "expected_cost"]),
+         interval(values["cost_lower"], values["cost_upper"])]
+        for row, values in zip(shown.index, shown.to_dict("records"), strict=True)
+    ]  # fmt: skip
     names = [n.removeprefix("decision_") for n in named]
-    result(table_of([*keys, *names, "expected cost", "90 % interval", ""], rows))
+    result(table_of(["row", *keys, *names, "expected cost", "90 % interval"], rows))
+    for text, own in shown[shown["note"] != ""].groupby("note", sort=False):
+        many = ", ".join(map(str, own.index))
+        result(f"  · row{'s' if len(own) > 1 else ''} {many}: {escape(str(text))}")
     if len(decided) > _SHOWN:
         note(f"the first {_SHOWN} of {len(decided):,} rows; -o orders.csv has all of them")
