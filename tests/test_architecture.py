@@ -26,7 +26,7 @@ LAYERS = [
         "solvers",
     ),
     *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "evaluation"),
-    *("plots", "testing", "demo", "cli"),
+    *("planner", "plots", "testing", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}

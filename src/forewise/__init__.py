@@ -31,10 +31,13 @@ _HOMES = {
         "ForecastPredictor ForestPredictor "
         "GaussianPredictor GaussianProcessPredictor GroupedPredictor MixturePredictor "
         "NeighborPredictor PointPredictor Predictor QuantileBoostingPredictor ResidualPredictor "
-        "StackedPredictor Training"
+        "RelativePredictor StackedPredictor Training"
     ),
     "forewise.learners": "AutoLearner CombinedLearner DecoupledLearner DirectLearner Learner",
-    "forewise.policy": "Policy load_policy",
+    "forewise.policy": "Policy",
+    # Through the planner, whose policies are read too.
+    "forewise.planner.policy": "PlannerPolicy load_policy",
+    "forewise.planner.planner": "Planner",
     "forewise.evaluation": "evaluate_rolling fair_regret regret",
 }
 _NAMESPACES = {
@@ -78,8 +81,10 @@ if TYPE_CHECKING:
     from forewise.learners import DecoupledLearner as DecoupledLearner
     from forewise.learners import DirectLearner as DirectLearner
     from forewise.learners import Learner as Learner
+    from forewise.planner.planner import Planner as Planner
+    from forewise.planner.policy import PlannerPolicy as PlannerPolicy
+    from forewise.planner.policy import load_policy as load_policy
     from forewise.policy import Policy as Policy
-    from forewise.policy import load_policy as load_policy
     from forewise.predictors import BayesianPredictor as BayesianPredictor
     from forewise.predictors import BoostingPredictor as BoostingPredictor
     from forewise.predictors import EmpiricalPredictor as EmpiricalPredictor
@@ -94,6 +99,7 @@ if TYPE_CHECKING:
     from forewise.predictors import PointPredictor as PointPredictor
     from forewise.predictors import Predictor as Predictor
     from forewise.predictors import QuantileBoostingPredictor as QuantileBoostingPredictor
+    from forewise.predictors import RelativePredictor as RelativePredictor
     from forewise.predictors import ResidualPredictor as ResidualPredictor
     from forewise.predictors import StackedPredictor as StackedPredictor
     from forewise.predictors import Training as Training

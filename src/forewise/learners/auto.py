@@ -17,6 +17,7 @@ from forewise.learners.base import Learner, TrainingProblems
 from forewise.learners.out_of_fold import (
     Evaluator,
     Fold,
+    HeldOut,
     Record,
     Resamples,
     Trial,
@@ -24,6 +25,7 @@ from forewise.learners.out_of_fold import (
     cost_of,
     make_folds,
     spread_rows,
+    united,
 )
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import (
@@ -103,6 +105,8 @@ class AutoLearner(Learner):
         row "union" is the weighted union; its weights were chosen on the rows that judge it.
     verdict_ : str
         What it comes to, in a sentence.
+    held_out_ : HeldOut
+        The scenarios that the chosen methods drew for the judged rows, when fitted without them.
 
     Examples
     --------
@@ -175,6 +179,7 @@ class AutoLearner(Learner):
         weights = {name: choice.weights[name] for name in parts}
         self.leaderboard_ = choice.leaderboard(race, weights)
         self.verdict_ = choice.verdict(race)
+        self.held_out_ = HeldOut(race.judged_rows, united(race.records, weights, n_scenarios))
         if len(parts) == 1:
             (predictor,) = parts.values()
         else:

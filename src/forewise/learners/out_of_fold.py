@@ -206,6 +206,14 @@ def cost_of(problem: Problem, costs: np.ndarray) -> float:
     return float(problem.summary(torch.from_numpy(finite))) if len(finite) else np.inf
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What a chosen method drew for rows that it was not fitted to."""
+
+    rows: np.ndarray  # numbers of the rows (n_judged,)
+    scenarios: Scenarios  # (n_judged, n_scenarios, n_outcomes)
+
+
 @dataclass(frozen=True)
 class Resamples:
     """Bootstrap samples of the judged rows, the same for all methods: (n_resamples, n_rows)."""
@@ -275,6 +283,18 @@ def best_union(
     return {name: count / total for name, count in counts.items()}, record
 
 
+def united(
+    records: Mapping[str, Record], weights: Mapping[str, float], n_scenarios: int
+) -> Scenarios:
+    """Scenarios of the judged rows (n_judged, ..), drawn of several candidates by weight."""
+    drawn = {name: records[name].scenarios for name in weights}
+    parts = {name: part for name, part in drawn.items() if part is not None}
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    ordered = {name: _in_order(part) for name, part in parts.items()}
+    return _union(ordered, {name: weights[name] for name in parts}, n_scenarios)
+
+
 def _in_order(scenarios: Scenarios) -> Scenarios:
     """Each context's scenarios sorted by the sum of its standardised outcomes."""
     values = scenarios.values
@@ -285,7 +305,9 @@ def _in_order(scenarios: Scenarios) -> Scenarios:
     )
 
 
-def _union(parts: Mapping[str, Scenarios], counts: dict[str, int], n_scenarios: int) -> Scenarios:
+def _union(
+    parts: Mapping[str, Scenarios], counts: Mapping[str, float], n_scenarios: int
+) -> Scenarios:
     """As many scenarios as a policy would draw of the union, evenly picked from those in order."""
     weights = np.array(list(counts.values()), dtype=float)
     weights /= weights.sum()

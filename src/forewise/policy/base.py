@@ -37,7 +37,18 @@ _ENTRIES = 2**20
 _SHOWN = 5  # failed contexts that an error message lists
 
 
-class Policy(ABC):
+class StoredPolicy:
+    """What `load_policy` reads; its class is registered with `forewise.policy.register`."""
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the policy to a folder: a JSON header and arrays, no pickle.
+
+        The write is atomic: whoever reads gets the old policy or the new one, never a mixture.
+        """
+        write_folder(folder, {"policy": pack(self, "policy")}, kind=KIND, version=VERSION)
+
+
+class Policy(StoredPolicy, ABC):
     """A fitted rule that decides: context → decision."""
 
     problem: Problem
@@ -129,13 +140,6 @@ class Policy(ABC):
     def decide_by_name(self, X: Any, *arguments: Any, **options: Any) -> dict[str, np.ndarray]:
         """Decide as `decide` does; return an array ``(n_contexts, *shape)`` per variable name."""
         return self.problem.split_decision(np.asarray(self.decide(X, *arguments, **options)))
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the policy to a folder: a JSON header and arrays, no pickle.
-
-        The write is atomic: whoever reads gets the old policy or the new one, never a mixture.
-        """
-        write_folder(folder, {"policy": pack(self, "policy")}, kind=KIND, version=VERSION)
 
     @property
     def n_decisions(self) -> int:

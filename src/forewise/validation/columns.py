@@ -180,10 +180,10 @@ class DateColumn:
     def from_values(cls, name: str, column: pd.Series) -> Self:
         texts = [] if _is_moment(column) else spelling.distinct(column)[1]
         order = spelling.slash_order(texts)
-        moments = _moments(name, column, order)
-        known = moments[~np.isnat(moments)]
+        read = moments(name, column, order)
+        known = read[~np.isnat(read)]
         with_time = bool((known != known.astype("datetime64[D]")).any())
-        return cls(name, with_time, len(known) < len(moments), bool(order))
+        return cls(name, with_time, len(known) < len(read), bool(order))
 
     @property
     def features(self) -> list[str]:
@@ -197,17 +197,17 @@ class DateColumn:
         return "weekday and season" + (" and hour" if self.with_time else "")
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
-        moments = _moments(self.name, column, self.day_first)
-        absent = np.isnat(moments)
+        read = moments(self.name, column, self.day_first)
+        absent = np.isnat(read)
         if absent.any() and not self.missing:
             report.append(f"{self.name!r} is missing in {_rows(absent)}, and never was in training")
-        days = np.where(absent, np.datetime64("1970-01-01"), moments.astype("datetime64[D]"))
+        days = np.where(absent, np.datetime64("1970-01-01"), read.astype("datetime64[D]"))
         weekday = (days.astype(np.int64) + 3) % 7
         year = days.astype("datetime64[Y]")
         share = (days - year.astype("datetime64[D]")).astype(float) / 365.2425
         parts = [(weekday[:, None] == np.arange(7)) * 1.0, *_waves(share)]
         if self.with_time:
-            seconds = (moments - moments.astype("datetime64[D]")).astype(float)
+            seconds = (read - read.astype("datetime64[D]")).astype(float)
             parts += _waves(np.where(absent, 0.0, seconds) / 86400)
         parts = [np.where(absent, 0.0, part.T).T for part in parts]
         if self.missing:
@@ -442,7 +442,7 @@ def _booleans(name: str, column: pd.Series) -> np.ndarray:
     return values
 
 
-def _moments(name: str, column: pd.Series, day_first: bool | None) -> np.ndarray:
+def moments(name: str, column: pd.Series, day_first: bool | None) -> np.ndarray:
     """Moments as datetime64[s], without a time zone; NaT where missing."""
     if _is_moment(column):
         if getattr(column.dtype, "tz", None) is not None:
