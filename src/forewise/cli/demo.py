@@ -16,6 +16,7 @@ _DAYS = 719  # of the past; the day after them, a Saturday, is decided
 
 
 def demo(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Folder of the files that are made.")] = Path(
         "forewise-demo"
     ),
@@ -50,13 +51,7 @@ def demo(
         "explain {policy} {sales} --future {tomorrow} --row 2",
         "report {policy} {sales} --future {tomorrow} -o {report}",
     ):
-        _run(line.format_map(names))
+        typed = line.format_map(names)
+        result(f"\n[bold green]$[/] [bold]forewise {escape(typed)}[/]")
+        context.find_root().command(shlex.split(typed), standalone_mode=False)
     result(f"\nAll of it took {time.perf_counter() - start:.0f} seconds.")
-
-
-def _run(line: str) -> None:
-    """A command of this program, shown as it would be typed."""
-    from forewise.cli import app
-
-    result(f"\n[bold green]$[/] [bold]forewise {escape(line)}[/]")
-    app(shlex.split(line), standalone_mode=False)

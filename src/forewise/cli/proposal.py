@@ -73,7 +73,8 @@ def propose(table: pd.DataFrame, several: bool = False) -> Proposal:
     made.sold_out = next(iter(_hinted("sold_out", flags)), None)
     made.closed = next(iter(_hinted("closed", [n for n in flags if n != made.sold_out])), None)
     numbers = of_kind.get("number", [])
-    keys = [n for n in _hinted("series", numbers) if table[n].nunique() <= _FEW]
+    codes = [] if several else _hinted("series", numbers)
+    keys = [n for n in codes if table[n].nunique() <= _FEW]
     wanted = [n for n in numbers if n not in keys]
     hinted = _hinted("outcome", wanted)
     free = [n for n in wanted if n not in _hinted("known", wanted)]
