@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from forewise.evaluation.bootstrap import (
     MONDAY,
+    Difference,
     as_days,
     block_bootstrap,
     block_bootstrap_difference,
@@ -220,7 +221,8 @@ def compare_rolling(
     -------
     DataFrame (n_methods, 9)
         Cheapest first: `cost`, `difference` (to the baseline) and `relative` (share of the
-        baseline's cost), each followed by its ends, `cost_lower`, `cost_upper` and so on.
+        baseline's cost, NaN where that is not positive), each followed by its ends, `cost_lower`,
+        `cost_upper` and so on.
     """
     import pandas as pd
 
@@ -240,7 +242,7 @@ def compare_rolling(
         intervals = {
             "cost": block_bootstrap(costs, dates, *settings),
             "difference": block_bootstrap_difference(*pair),
-            "relative": block_bootstrap_difference(*pair, relative=True),
+            "relative": _relative(pair),
         }
         rows[name] = {
             f"{figure}{end}": getattr(interval, attribute)
@@ -248,6 +250,15 @@ def compare_rolling(
             for end, attribute in (("", "estimate"), ("_lower", "lower"), ("_upper", "upper"))
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_values("cost")
+
+
+def _relative(pair: tuple[Any, ...]) -> Difference:
+    """The difference as a share of the second costs; NaN where that says nothing."""
+    try:
+        return block_bootstrap_difference(*pair, relative=True)
+    except InvalidInputError:
+        block_bootstrap_difference(*pair)  # raises where that was not the reason
+        return Difference(np.nan, np.nan, np.nan, pair[4])
 
 
 def _problem_of(method: Any, problem: Problem | None) -> Problem:

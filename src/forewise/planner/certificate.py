@@ -47,15 +47,12 @@ class Calibration:
     level: float = LEVEL
 
     @classmethod
-    def from_past(cls, realised: np.ndarray, costs: ScenarioCosts, level: float = LEVEL) -> Self:
-        """From realised costs (n_rows,) of decisions, and their costs under scenarios."""
-        scores = cls.scores(realised, costs, level)
-        scores = np.sort(scores[np.isfinite(scores)])
-        n_rows = len(scores)
-        place = int(np.ceil((n_rows + 1) * level))
-        score = float(scores[place - 1]) if 0 < place <= n_rows else np.inf
-        least = min(np.nanmin(realised, initial=0.0), np.nanmin(costs.values, initial=0.0))
-        return cls(score, n_rows, bool(least >= 0), level)
+    def from_scores(cls, scores: np.ndarray, nonnegative: bool, level: float = LEVEL) -> Self:
+        """From the scores of past decisions (n_rows,); those that are NaN do not count."""
+        ranked = np.sort(scores[np.isfinite(scores)])
+        place = int(np.ceil((len(ranked) + 1) * level))
+        score = float(ranked[place - 1]) if 0 < place <= len(ranked) else np.inf
+        return cls(score, len(ranked), nonnegative, level)
 
     @staticmethod
     def scores(realised: np.ndarray, costs: ScenarioCosts, level: float = LEVEL) -> np.ndarray:

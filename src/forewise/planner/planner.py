@@ -10,26 +10,22 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import BaseEstimator, clone
 
 from forewise.exceptions import ColumnWarning, InputTypeError, InvalidInputError
 from forewise.learners import AutoLearner, DecoupledLearner, Learner
 from forewise.learners.auto import default_candidates
-from forewise.learners.out_of_fold import HeldOut, make_folds
-from forewise.planner.certificate import Calibration, ScenarioCosts
+from forewise.planner.certificate import Calibration
 from forewise.planner.contexts import Recipe, Rows
+from forewise.planner.evaluation import Evaluation, evaluate
 from forewise.planner.leaks import find_leaks, unlike_in_time
 from forewise.planner.policy import Card, PastRows, PlannerPolicy
 from forewise.planner.roles import Roles
+from forewise.planner.training import Judged, TrainingData, training_rows
 from forewise.policy import ScenarioPolicy
-from forewise.policy.base import collapsed
-from forewise.predictors import Predictor, RelativePredictor
+from forewise.predictors import Predictor
 from forewise.predictors.base import require_fitted
 from forewise.problems.base import Problem
-from forewise.scenarios import Scenarios
-from forewise.solvers.auto import solve
-from forewise.validation.frames import take_rows
 from forewise.validation.parameters import as_random_state, require_count, require_instance
 
 _LARGE = 20_000  # rows from which on methods that keep all of them would decide slowly
@@ -84,6 +80,8 @@ class Planner(BaseEstimator):
         What was made of each column: `role`, `kind`, `features`, `note`.
     notes_ : list of str
         What was read, what was left out, and why.
+    judged_ : Judged
+        Decisions out of fold, which the intervals are calibrated on.
     leaderboard_, verdict_
         As of `AutoLearner`; None and "" with a learner of one's own.
     policy_ : PlannerPolicy
@@ -142,9 +140,9 @@ class Planner(BaseEstimator):
         n_scenarios = require_count("n_scenarios", self.n_scenarios)
         notes: list[str] = []
         recipe, rows = self._read(table, notes)
-        learned, contexts = _training_rows(recipe, rows, notes)
+        learned, contexts = training_rows(recipe, rows, notes)
         given = learned.frame[recipe.roles.given].reset_index(drop=True)
-        data = _Data(recipe, learned, contexts, given if recipe.roles.given else None)
+        data = TrainingData(recipe, learned, contexts, given if recipe.roles.given else None)
         seed = int(as_random_state(self.random_state).randint(2**31))
         learner = self._learner(data, seed)
         data.fit(learner)
@@ -155,7 +153,9 @@ class Planner(BaseEstimator):
                 "CombinedLearner"
             )
         held = getattr(learner, "held_out_", None) or data.held_out(learner, n_scenarios, seed)
-        calibration = data.calibration(learner.policy_, held, notes)
+        judged = data.judged(learner.policy_, held.rows, held.scenarios)
+        calibration = _calibration(judged, notes)
+        self.judged_ = judged
         self.leaderboard_ = getattr(learner, "leaderboard_", None)
         self.verdict_ = getattr(learner, "verdict_", "")
         self.learner_ = learner
@@ -181,6 +181,34 @@ class Planner(BaseEstimator):
         return self.policy_.decide(
             table, future, n_scenarios=n_scenarios, random_state=random_state, on_failure=on_failure
         )
+
+    def evaluate(
+        self,
+        table: Any,
+        current: str | Sequence[str] | None = None,
+        window: str | int = "month",
+        min_train_days: int | None = None,
+        level: float = 0.95,
+    ) -> Evaluation:
+        """What the planner would have cost: window after window, learned from the rows before.
+
+        The method is chosen once, on the rows before the first window, and fitted anew for each.
+        The planner itself stays as it is, fitted or not.
+
+        Parameters
+        ----------
+        table : data frame
+        current : str or sequence of str, optional
+            Column with the decision that was made then, or one for each decision.
+        window : {"week", "month", "quarter", "year"} or int
+            How long one fit is used, as for `metrics.rolling_folds`; without a date five random
+            folds take the place of windows.
+        min_train_days : int, optional
+            Days before the first window; by default all but the last year, and at least half.
+        level : float
+            Of the intervals of mean costs.
+        """
+        return evaluate(clone(self), table, current, window, min_train_days, level)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Store the policy with its columns and features: JSON and arrays, no pickle."""
@@ -211,7 +239,7 @@ class Planner(BaseEstimator):
             warnings.warn(note, ColumnWarning, stacklevel=3)
         return recipe.fitted(rows), rows
 
-    def _learner(self, data: _Data, seed: int) -> Learner:
+    def _learner(self, data: TrainingData, seed: int) -> Learner:
         """A learner of the planner's problem, not fitted yet."""
         own = self.learner
         if isinstance(own, Learner):
@@ -237,79 +265,20 @@ class Planner(BaseEstimator):
         )
 
 
-class _Data:
-    """Contexts and outcomes of the rows that are learned from, in the order of time."""
-
-    def __init__(
-        self, recipe: Recipe, rows: Rows, contexts: pd.DataFrame, given: pd.DataFrame | None
-    ) -> None:
-        self.recipe, self.rows, self.contexts, self.given = recipe, rows, contexts, given
-        self.outcome = pd.DataFrame(rows.outcome, columns=recipe.roles.outcome)
-        self.censored = rows.censored if rows.censored.any() else None
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Numbers of rows, features and outcomes."""
-        return (*self.contexts.shape, self.outcome.shape[1])
-
-    def relative(self, predictor: Predictor) -> Predictor:
-        """The predictor in units of the level, where outcomes are relative."""
-        if not self.recipe.relative:
-            return predictor
-        return RelativePredictor(predictor, self.recipe.levels)
-
-    def fit(self, learner: Learner, rows: Any = slice(None)) -> None:
-        """Fit a learner to some of the rows."""
-        more = {} if self.given is None else {"given": self.given.iloc[rows].reset_index(drop=True)}
-        if self.censored is not None:
-            more["censored"] = self.censored[rows]
-        X, y = (take_rows(part, rows) for part in (self.contexts, self.outcome))
-        learner.fit(X.reset_index(drop=True), y.reset_index(drop=True), **more)
-
-    def held_out(self, learner: Learner, n_scenarios: int, seed: int) -> HeldOut:
-        """Scenarios of rows that a learner was not fitted to, window by window."""
-        ordered = self.rows.days is not None
-        held, drawn = [], []
-        for fold in make_folds(len(self.rows), _FOLDS, ordered, seed, _JUDGED):
-            copy = clone(learner)
-            self.fit(copy, fold.train)
-            predictor = copy.policy_.predictor
-            contexts = predictor.check_contexts(self.contexts.iloc[fold.held])
-            held.append(fold.held)
-            drawn.append(predictor.sample_checked(contexts, n_scenarios, seed))
-        width = min(part.n_scenarios for part in drawn)
-        return HeldOut(
-            np.concatenate(held),
-            Scenarios(
-                torch.cat([part.values[:, :width].double() for part in drawn]),
-                torch.cat([part.weights[:, :width] for part in drawn]),
-            ),
+def _calibration(judged: Judged, notes: list[str]) -> Calibration:
+    """From decisions out of fold; what stands in its way is noted."""
+    if judged.sold_out.any():
+        notes.append(
+            f"{int(judged.sold_out.sum())} sold-out rows are left out of the calibration of "
+            "intervals: what they cost is not known"
         )
-
-    def calibration(self, policy: ScenarioPolicy, held: HeldOut, notes: list[str]) -> Calibration:
-        """From the decisions that scenarios of rows held out lead to."""
-        full = ~self.rows.censored[held.rows].any(axis=1)
-        if not full.all():
-            notes.append(
-                f"{int((~full).sum())} sold-out rows are left out of the calibration of intervals: "
-                "what they cost is not known"
-            )
-        places = torch.from_numpy(np.flatnonzero(full))
-        rows = held.rows[full]
-        problem = policy.problem.bound_for(len(self.rows), self.given)
-        own, scenarios = problem.for_contexts(torch.from_numpy(rows)), held.scenarios[places]
-        solution = solve(own, collapsed(own, scenarios), policy.solver, on_failure="return")
-        outcome = torch.from_numpy(self.outcome.to_numpy()[rows])
-        with torch.no_grad():
-            realised = own.unchecked_cost(solution.decision.double(), outcome).numpy()
-        costs = ScenarioCosts.of(own, solution.decision.detach(), scenarios)
-        made = Calibration.from_past(realised, costs)
-        if not np.isfinite(made.score):
-            notes.append(
-                f"there are too few past decisions ({made.n_rows}) to calibrate an interval of the "
-                "cost: cost_lower and cost_upper stay empty"
-            )
-        return made
+    made = Calibration.from_scores(judged.scores, judged.nonnegative)
+    if not np.isfinite(made.score):
+        notes.append(
+            f"there are too few past decisions ({made.n_rows}) to calibrate an interval of the "
+            "cost: cost_lower and cost_upper stay empty"
+        )
+    return made
 
 
 def _without_leaks(recipe: Recipe, rows: Rows, notes: list[str]) -> tuple[Recipe, Rows]:
@@ -332,35 +301,6 @@ def _without_leaks(recipe: Recipe, rows: Rows, notes: list[str]) -> tuple[Recipe
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)
         return recipe, recipe.read(rows.frame, "table")
-
-
-def _training_rows(recipe: Recipe, rows: Rows, notes: list[str]) -> tuple[Rows, pd.DataFrame]:
-    """The rows that are learned from, in the order of time, and their contexts."""
-    known = ~np.isnan(rows.outcome).any(axis=1)
-    past = known & recipe.past_known(rows)
-    chosen = past if past.sum() >= max(2, known.sum() / 2) else known
-    if not chosen.any():
-        raise InvalidInputError(
-            f"table must have rows with an outcome, but {recipe.roles.outcome} is empty in all "
-            f"{len(rows)} rows, or all days are closed"
-        )
-    n_series = len(set(rows.keys))
-    span = "" if rows.days is None else f" from {rows.days.min()} to {rows.days.max()}"
-    series = f" of {n_series} series" if recipe.roles.series else ""
-    notes.insert(0, f"{len(rows)} rows{series}{span} were read, {int(chosen.sum())} learned from")
-    left_out = {
-        "closed": rows.closed,
-        "without an outcome": ~known & ~rows.closed,
-        "without a past": known & ~chosen,
-    }
-    notes += [f"{int(w.sum())} rows are {why}" for why, w in left_out.items() if w.any()]
-    censored = int((rows.censored.any(axis=1) & chosen).sum())
-    if censored:
-        notes.append(f"{censored} rows are sold out: their outcome was at least what is written")
-    places = np.flatnonzero(chosen)
-    if rows.days is not None:
-        places = places[np.lexsort([rows.keys[places].astype(str), rows.days[places]])]
-    return rows.take(places), recipe.contexts(rows, places).reset_index(drop=True)
 
 
 def _columns_table(recipe: Recipe) -> pd.DataFrame:

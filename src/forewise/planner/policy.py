@@ -174,9 +174,12 @@ class PlannerPolicy(StoredPolicy):
         contexts = self.recipe.contexts(rows, wanted[places])
         out = _Columns(len(decided), len(self.decision_names))
         failed: list[tuple[Any, Status]] = []
-        for piece, _problem, _scenarios, solution, certificate in self.pieces(
+        for piece, problem, scenarios, solution in self.pieces(
             contexts, decided.take(places), count, seed
         ):
+            certificate = Certificate.make(
+                problem, solution, scenarios, self.inner.solver, self.calibration
+            )
             out.fill(places[piece], solution.decision.detach().numpy(), certificate)
             for i, status in zip(places[piece], solution.status, strict=True):
                 if status is not Status.OPTIMAL:
@@ -224,8 +227,8 @@ class PlannerPolicy(StoredPolicy):
 
     def pieces(
         self, contexts: pd.DataFrame, rows: Rows, n_scenarios: int, seed: int
-    ) -> Iterator[tuple[slice, Problem, Scenarios, Solution, Certificate]]:
-        """Decisions piece by piece: the rows, their problem, scenarios, solution, certificate."""
+    ) -> Iterator[tuple[slice, Problem, Scenarios, Solution]]:
+        """Decisions piece by piece: the rows, their problem, scenarios and solution."""
         if not len(contexts):
             return
         given = None
@@ -241,8 +244,7 @@ class PlannerPolicy(StoredPolicy):
             own = problem.for_contexts(piece)
             scenarios = predictor.sample_checked(checked[piece], n_scenarios, seed)
             solution = solve(own, collapsed(own, scenarios), solver, on_failure="return")
-            certificate = Certificate.make(own, solution, scenarios, solver, self.calibration)
-            yield piece, own, scenarios, solution, certificate
+            yield piece, own, scenarios, solution
 
     def _open_rows(self, table: Any) -> tuple[Rows, np.ndarray]:
         """The rows of a table without an outcome after the last known one."""
