@@ -8,15 +8,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from forewise import __version__
 from forewise.cli import screen
-from forewise.cli.demo import demo
-from forewise.cli.init import init
 from forewise.cli.learn import evaluate, fit
+from forewise.cli.start import init
+from forewise.cli.tour import demo
 from forewise.cli.use import decide, explain, report
 from forewise.exceptions import ForewiseError
 
@@ -56,7 +57,7 @@ def common(
 
 
 # Each with a call that runs as it stands, in a folder with the files of `forewise demo --files .`
-_COMMANDS = {
+_COMMANDS: dict[Callable[..., None], str] = {
     init: "forewise init sales.csv --yes --force",
     fit: "forewise fit sales.csv --plan plan.toml -o policy",
     decide: "forewise decide policy sales.csv --future tomorrow.csv -o orders.csv",

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forewise.cli import screen
-from forewise.cli.screen import escape, interval, note, result, table_of
+from forewise.cli.screen import escape, interval, result, table_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     import forewise as fw
     from forewise.cli.plan import Plan
+    from forewise.planner.evaluation import Evaluation
     from forewise.planner.policy import PlannerPolicy
 
 Table = Annotated[Path, typer.Argument(help="CSV, Parquet or Excel, with a row per day.")]
 Folder = Annotated[Path, typer.Argument(help="Folder of a policy, made by `forewise fit`.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
+TimeLimit = Annotated[
+    float | None, typer.Option(min=0.1, help="Seconds for comparing methods; the plan's otherwise.")
+]
 #: The plan that a policy was fitted by, kept in its folder.
 PLAN = "plan.toml"
 
@@ -33,9 +37,7 @@ def fit(
     problem: Annotated[
         str | None, typer.Option(help="A problem in your code: package.module:name.")
     ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds; what the plan says by default.")
-    ] = None,
+    time_limit: TimeLimit = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; -1 is one per core.")] = None,
     json: Json = False,
 ) -> None:
@@ -50,10 +52,10 @@ def fit(
         frame = tables.read(table)
     read.require_columns(frame, table)
     made = read.made_problem(own)
-    planner = planner_of(read, made, time_limit=time_limit, n_jobs=jobs)
+    planner = planner_of(read, made, time_limit=time_limit, n_jobs=jobs, progress=True)
     from forewise.cli.stream import about
 
-    with about(table), screen.work("learning: several methods, each judged on later days"):
+    with about(table):
         planner.fit(frame)
     planner.save(output)
     (output / PLAN).write_bytes(plan.read_bytes())
@@ -82,8 +84,9 @@ def evaluate(
         str | None, typer.Option(help="Column with what was decided so far, to compare with.")
     ] = None,
     window: Annotated[
-        str, typer.Option(help="What is decided at a time: month, or days.")
+        str, typer.Option(help="Learned anew each week, month, quarter or year, or so many days.")
     ] = "month",
+    time_limit: TimeLimit = None,
     json: Json = False,
 ) -> None:
     """Judge a policy as if it had been used: learn from the past, decide the days after it."""
@@ -92,11 +95,20 @@ def evaluate(
 
     with screen.work(f"reading {table}"):
         frame = tables.read(table)
-    planner = planner_in(policy)
+    planner = planner_in(policy, time_limit)
+    length = int(window) if window.isdecimal() else window
     with about(table), screen.work("evaluating: every window decided by what was known before it"):
-        judged = planner.evaluate(frame, current=current, window=window)
+        judged = planner.evaluate(frame, current=current, window=length)
     if json:
-        screen.as_json({"summary": judged.summary.reset_index()})
+        screen.as_json(
+            {
+                "baseline": judged.baseline,
+                "saving": judged.saving,
+                "summary": judged.summary.reset_index(),
+                "coverage": judged.coverage.reset_index(),
+                "notes": judged.notes,
+            }
+        )
         return
     show_evaluation(judged)
 
@@ -109,12 +121,12 @@ def planner_of(plan: Plan, problem: fw.Problem, **overriding: Any) -> fw.Planner
     return fw.Planner(problem, **(plan.arguments() | said))
 
 
-def planner_in(folder: Path) -> fw.Planner:
+def planner_in(folder: Path, time_limit: float | None = None) -> fw.Planner:
     """The planner by whose plan the policy of a folder was fitted, not fitted itself."""
     from forewise.cli.plan import read_plan
 
     stored = load(folder)
-    return planner_of(read_plan(folder / PLAN), stored.problem)
+    return planner_of(read_plan(folder / PLAN), stored.problem, time_limit=time_limit)
 
 
 def load(folder: Path) -> PlannerPolicy:
@@ -131,13 +143,27 @@ def load(folder: Path) -> PlannerPolicy:
     return stored
 
 
-def show_evaluation(judged: Any) -> None:
-    """The answer, and the comparison."""
-    summary: pd.DataFrame = judged.summary
-    flat = summary if summary.index.name is None else summary.reset_index()
-    result(table_of([str(n) for n in flat.columns], flat.itertuples(index=False)))
-    for text in getattr(judged, "notes", []):
-        note(text)
+def show_evaluation(judged: Evaluation) -> None:
+    """The answer, the comparison, and how good the intervals were."""
+    rows = []
+    for name, row in judged.summary.iterrows():
+        saved = [
+            f"{row['relative']:+.1%}",
+            interval(row["difference_lower"], row["difference_upper"]),
+        ]
+        against = saved if name != judged.baseline else ["", ""]
+        rows.append([name, row["cost"], interval(row["cost_lower"], row["cost_upper"]), *against])
+    names = ["method", "cost", "95 % interval", f"to {judged.baseline}", "difference, 95 %"]
+    result(table_of(names, rows, "What a decision cost, made by what was known before"))
+    result(f"[bold]{escape(judged.text)}[/]")
+    covered = judged.coverage
+    if len(covered):
+        share = (covered["covered"] * covered["n_rows"]).sum() / covered["n_rows"].sum()
+        least = covered["covered"].min()
+        result(
+            f"The 90 % interval of the cost held {share:.0%} of the costs, and at least "
+            f"{least:.0%} of a month's."
+        )
 
 
 def _show_fit(planner: fw.Planner, table: Path) -> None:

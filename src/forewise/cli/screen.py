@@ -90,7 +90,7 @@ def table_of(
         last = place == len(columns) - 1
         # Only the last column may wrap: it is the one for sentences.
         table.add_column(
-            name, justify="right" if right else "left", no_wrap=not last, overflow="fold"
+            name, justify="right" if right else "left", no_wrap=not last or right, overflow="fold"
         )
     for row in cells:
         table.add_row(*row)
@@ -113,7 +113,7 @@ def _cell(value: Any) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return all(sign in "0123456789.,-–+e% " for sign in text)
+    return all(sign in "0123456789.,-–−+e% " for sign in text)
 
 
 def _plain(value: Any) -> Any:

@@ -39,7 +39,7 @@ def init(
                 f"{file} exists already: --force writes over it, -o another.toml beside it"
             )
     tables.require_writable(output, ".toml")
-    asked = template is None and not yes and sys.stdin.isatty()
+    asked = template is None and not yes and _watched()
     rows = next(tables.chunks(table))
     proposal = propose(rows, TEMPLATES[kind].several)
     if not proposal.outcome:
@@ -74,6 +74,11 @@ def init(
         result(f"Wrote [bold]{escape(str(module))}[/], an example of a problem in Python")
         own = " --problem problem:problem"
     result(f"  [cyan]forewise fit {table} --plan {output}{own} -o policy[/]")
+
+
+def _watched() -> bool:
+    """Whether somebody can answer."""
+    return sys.stdin.isatty()
 
 
 def _ask(proposal: Any) -> tuple[dict[str, float], int]:
