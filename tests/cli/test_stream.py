@@ -18,20 +18,23 @@ def at_once(past, future):
     return decided.reset_index(drop=True)
 
 
-def test_pieces_and_blocks_decide_as_the_whole(shops, monkeypatch):
-    """Rows of several days in no order; days that an earlier block has are past for a later one."""
+@pytest.mark.parametrize("order", ["by day", "none"])
+def test_pieces_and_blocks_decide_as_the_whole(shops, monkeypatch, order):
+    """Days that an earlier block has are past for a later one."""
     table = tables.read("sales.csv")
     days = sorted(table["date"].unique())
     late = table["date"].isin(days[-9:])
     tables.write(table[~late], "past.csv")
     future = table[late].drop(columns="sales").sample(frac=1.0, random_state=0)
+    if order == "by day":
+        future = future.sort_values("date", kind="stable")
     tables.write(future, "future.csv")
     expected = at_once("past.csv", "future.csv")
     for block, piece in ((1000, 20), (17, 5), (25, 1000)):
         monkeypatch.setattr(stream, "_BLOCK", block)
         monkeypatch.setattr(stream, "_PIECE", piece)
         parts = list(stream.decisions(fw.load_policy("policy"), "past.csv", "future.csv"))
-        assert len(parts) == -(-len(future) // block)
+        assert len(parts) == (-(-len(future) // block) if order == "by day" else 1)
         found = pd.concat(parts, ignore_index=True)
         pd.testing.assert_frame_equal(found, expected)
 

@@ -2,7 +2,8 @@
 
 What a row is decided by is its own columns and the past of its series, some weeks long. So the
 rows of a block are decided series by series in pieces, each with the latest rows of the same
-series, and come out in the order of the file, as they would at once.
+series, and come out in the order of the file, as they would at once. Memory is bounded where the
+days of a file do not go back; a file in another order is read whole.
 """
 
 from __future__ import annotations
@@ -61,12 +62,16 @@ def decisions(
         raise InvalidInputError(
             "the past of the days to decide must be there: name the file of the table"
         )
-    firsts = [days.min() for days in _days(policy, future)]
+    spans = [(days.min(), days.max()) for days in _days(policy, future)]
+    firsts = [first for first, _ in spans]
     past = recent(policy, table, min(firsts))
-    for number, block in enumerate(tables.chunks(future, _BLOCK), 1):
+    # A block is decided by rows of days before it: all of them must have been read by then.
+    sorted_ = all(last <= first for (_, last), first in zip(spans, firsts[1:], strict=False))
+    blocks = tables.chunks(future, _BLOCK) if sorted_ else [tables.read(future)]
+    for number, block in enumerate(blocks, 1):
         with about(future, table):
             yield _by_series(policy, past, block, options)
-        if number < len(firsts):
+        if sorted_ and number < len(firsts):
             past = _with(past, block, policy, min(firsts[number:]))
 
 
