@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -15,8 +16,8 @@ ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
     "_core",
-    *("exceptions", "storage", "display", "validation", "tables", "scenarios", "problems"),
-    *("solvers", "cvxpy", "predictors", "policy", "learners", "features", "datasets"),
+    *("exceptions", "display", "storage", "validation", "tables", "scenarios", "problems"),
+    *("solvers", "cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
     *("evaluation", "planner", "plots", "testing", "cli"),
 ]
 # Neighbours in that line who must not know each other.
@@ -25,7 +26,8 @@ STRANGERS = {
     "predictors": {"problems", "solvers"},
     "features": BELOW_FEATURES,
     "datasets": {"solvers", "predictors", "policy", "learners"},
-    "evaluation": {"predictors", "features", "datasets"},
+    "smps": BELOW_FEATURES - {"scenarios", "problems"} | {"features", "datasets"},
+    "evaluation": {"predictors", "features", "datasets", "smps"},
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
@@ -69,6 +71,14 @@ def test_strangers_stay_strangers(layer):
         if layer_of(path) == layer:
             known = imported_layers(path) & STRANGERS[layer]
             assert not known, f"{path.name} in {layer} imports {sorted(known)}"
+
+
+def test_the_documented_rooms_are_these_layers():
+    text = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text()
+    table = text[text.index("## The rooms") : text.index("`problems/cvxpy` stands above")]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    rooms = [name.split("/")[-1] for row in rows for name in re.findall(r"`([\w/]+)`", row)]
+    assert rooms == LAYERS[1:]
 
 
 def test_nothing_below_the_border_knows_of_learning_or_solving():

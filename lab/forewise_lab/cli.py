@@ -45,7 +45,8 @@ DataDir = Annotated[
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Local processes, one thread each.")]
 Inner = Annotated[
-    bool, typer.Option("--inner", help="Judge on rows held out of the training part, for tuning.")
+    bool,
+    typer.Option("--inner", help="Evaluate on held-out training rows, for tuning."),
 ]
 
 
@@ -235,6 +236,31 @@ def solver(
     """Time scenario programs, one thread, against Clarabel, HiGHS, Moreau, qpth, cvxpylayers."""
     folder = output or _folder("bench", quick)
     benches.run_solver_bench(folder, repeats=repeats, quick=quick, console=Console())
+
+
+@bench.command()
+def smps(
+    output: Output = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Turns of each solver.")] = 3,
+    instances: Annotated[
+        str | None, typer.Option(help="Such as plants,ssn; all that are here by default.")
+    ] = None,
+    peers: Annotated[
+        str | None, typer.Option(help="Such as forewise,PIQP; all by default.")
+    ] = None,
+    data_dir: DataDir = None,
+    quick: Quick = False,
+) -> None:
+    """Time classic two-stage programs against HiGHS, Clarabel, PIQP and Moreau, one thread."""
+    benches.run_smps_bench(
+        output or _folder("bench", quick),
+        repeats,
+        quick,
+        None if instances is None else _names(instances),
+        None if peers is None else _names(peers),
+        data_dir,
+        Console(),
+    )
 
 
 @bench.command()

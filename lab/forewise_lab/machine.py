@@ -17,28 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import forewise
 
 PACKAGES = (
-    *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "moreau", "cvxpy"),
-    *("cvxpylayers", "diffcp", "qpth"),
+    *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "piqp", "moreau"),
+    *("cvxpy", "cvxpylayers", "diffcp", "qpth"),
 )
 _KIB = 1024
 _GIT_SECONDS = 10.0
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for torch and linear algebra: the last digits depend on their number."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

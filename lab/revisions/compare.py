@@ -2,10 +2,10 @@
 
     python lab/revisions/compare.py OLD [NEW]
 
-NEW is the working tree by default. Each revision's sources are checked out into a temporary folder
-and run by `probe.py` in a process of their own, with the packages of the running interpreter. Then
-the new revision decides with the policies that the old one stored, and every example of both is run
-and what it prints is compared.
+NEW is the working tree by default. Each revision is built, with its compiled core, and installed in
+a temporary folder; `probe.py` runs with it in a process of its own, with the other packages of the
+running interpreter. Then the new revision decides with the policies that the old one stored, and
+every example of both is run and what it prints is compared. Building takes minutes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,22 @@ def checked_out(revision: str, folder: Path) -> Path:
     return folder
 
 
-def run(sources: Path, *arguments: str, cwd: Path | None = None) -> str:
-    """What a script prints, run with the sources of a revision."""
-    path = os.pathsep.join(str(sources / part) for part in ("src", "lab"))
+def installed(sources: Path, folder: Path) -> Path:
+    """The folder, with the package built from the sources of a revision."""
+    options = ["--quiet", "--no-deps", "--disable-pip-version-check", "--target", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(sources)], check=True)
+    found = Path(run(folder, "-c", "import forewise; print(forewise.__file__)").strip())
+    if not found.is_relative_to(folder):
+        raise SystemExit(f"{found} is imported instead of the revision in {folder}")
+    return folder
+
+
+def run(package: Path, *arguments: str, cwd: Path | None = None) -> str:
+    """What a script prints, run with an installed revision."""
+    # -S: without the finder of an editable install, which comes before any path.
+    path = os.pathsep.join([str(package), *filter(None, sys.path[1:])])
     environment = os.environ | {"PYTHONPATH": path, "FOREWISE_DATA": "hidden"}
-    command = [sys.executable, "-W", "ignore", *arguments]
+    command = [sys.executable, "-S", "-W", "ignore", *arguments]
     done = subprocess.run(
         command, env=environment, cwd=cwd, check=False, capture_output=True, text=True
     )
@@ -65,20 +76,21 @@ def main() -> None:
         place = Path(scratch)
         old = checked_out(sys.argv[1], place / "old")
         new = checked_out(sys.argv[2], place / "new") if len(sys.argv) > 2 else ROOT
+        packages = [installed(sources, place / f"{sources.name} package") for sources in (old, new)]
         found = {}
-        for name, sources in (("before", old), ("after", new)):
+        for name, package in zip(("before", "after"), packages, strict=True):
             folder = place / name
             folder.mkdir()
-            run(sources, str(PROBE), "all", str(folder), "all")
+            run(package, str(PROBE), "all", str(folder), "all")
             found[name] = dict(np.load(folder / "all.npz"))
         same = report("decisions, gradients, draws, scores", found["before"], found["after"])
-        run(new, str(PROBE), "stored", str(place / "before"), "stored")
+        run(packages[1], str(PROBE), "stored", str(place / "before"), "stored")
         read = dict(np.load(place / "before" / "stored.npz"))
         same &= report("stored policies", {name: found["before"][name] for name in read}, read)
         for example in sorted((old / "examples").glob("*.py")):
             outputs = [
-                run(sources, str(sources / "examples" / example.name), cwd=place)
-                for sources in (old, new)
+                run(package, str(sources / "examples" / example.name), cwd=place)
+                for package, sources in zip(packages, (old, new), strict=True)
             ]
             equal = outputs[0] == outputs[1]
             print(f"{example.name}: {'prints the same' if equal else 'prints something else'}")

@@ -1,14 +1,11 @@
 """Decisions, gradients, draws and scores of one revision, written to a file of arrays.
 
-Run by `compare.py` with the sources of a revision on the path. Names that have moved or changed are
-looked up under each of their names, so that one probe serves both revisions.
+Run by `compare.py` with an installed revision.
 """
 
 from __future__ import annotations
 
 import sys
-from inspect import signature
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +14,11 @@ import numpy as np
 import torch
 
 import forewise as fw
+from forewise.predictors import FourierFeatures, MeanFieldPredictor, OffSupportFallback
 
 torch.set_num_threads(1)
 
 
-def named(*names: str) -> Any:
-    """The first of some dotted names that this revision has."""
-    for name in names:
-        try:
-            return attrgetter(name)(fw)
-        except AttributeError:
-            continue
-    raise AttributeError(f"forewise has none of {names}")
-
-
-INTERIOR = named("InteriorPointSolver", "InteriorPoint")
-MEAN_FIELD = named("predictors.MeanFieldPredictor", "BayesianPredictor")
-FOURIER = named("predictors.FourierFeatures", "PeriodicEncoding")
-FALLBACK = named("predictors.OffSupportFallback", "Caution")
-FALLBACK_ARGUMENT = "caution" if FALLBACK.__name__ == "Caution" else "off_support"
-WARM_BY_DEFAULT = "training" in signature(fw.CombinedLearner).parameters
-COLD = {"pretraining": False} if WARM_BY_DEFAULT else {}
 FOUND: dict[str, np.ndarray] = {}
 
 
@@ -72,7 +53,9 @@ def solving(random: np.random.Generator) -> None:
     portfolio = fw.Portfolio([0.3, 0.2, 0.25, 0.4, 0.1], 1.0)
     keep_solution("newsvendor", fw.Newsvendor(3.0, 1.0), demand)
     keep_solution("quadratic newsvendor", quadratic, demand)
-    keep_solution("quadratic newsvendor, interior point", quadratic, demand, INTERIOR())
+    keep_solution(
+        "quadratic newsvendor, interior point", quadratic, demand, fw.InteriorPointSolver()
+    )
     keep_solution("portfolio", portfolio, returns)
     keep_solution("portfolio, large", portfolio, returns * 1e8)
     keep_solution("portfolio, tail", portfolio.with_risk(fw.CVaR(0.8)), returns)
@@ -83,7 +66,7 @@ def solving(random: np.random.Generator) -> None:
     decision = outcome.mean(1, keepdims=True).repeat(3, 1)
     keep("cost", fw.Newsvendor(3.0, 1.0).cost(decision, outcome))
     keep("regret", fw.regret(fw.Newsvendor(3.0, 1.0), decision, outcome))
-    keep("crps", named("metrics.crps", "crps")(fw.Scenarios(demand), outcome))
+    keep("crps", fw.metrics.crps(fw.Scenarios(demand), outcome))
 
 
 def written() -> dict[str, Any]:
@@ -119,8 +102,8 @@ def learning(folder: Path) -> None:
     keep("data", np.column_stack([data.X, data.y]))
     brief = {"training": fw.Training(epochs=4, progress=False), "random_state": 0}
     predictors = {
-        "Bayesian": MEAN_FIELD((16, 8), encoding=FOURIER(3), **brief),
-        "off support": MEAN_FIELD((16,), **{FALLBACK_ARGUMENT: FALLBACK()}, **brief),
+        "Bayesian": MeanFieldPredictor((16, 8), encoding=FourierFeatures(3), **brief),
+        "off support": MeanFieldPredictor((16,), off_support=OffSupportFallback(), **brief),
         "mixture": fw.MixturePredictor(2, (16,), **brief),
         "point": fw.PointPredictor((16,), **brief),
         "ensemble": fw.EnsemblePredictor(
@@ -131,6 +114,7 @@ def learning(folder: Path) -> None:
         "neighbours": fw.NeighborPredictor(),
         "forest": fw.ForestPredictor(random_state=0),
         "boosting": fw.BoostingPredictor(random_state=0),
+        "Bayesian for tables": fw.BayesianPredictor((16,), **brief),
         "quantile boosting": fw.QuantileBoostingPredictor(random_state=0),
     }
     problem = fw.Newsvendor(100.0, 900.0)
@@ -139,17 +123,15 @@ def learning(folder: Path) -> None:
         keep(f"{name}/scenarios", learner.policy_.predictor.sample(new, 16, random_state=1).values)
         keep(f"{name}/decision", learner.decide(new))
         learner.policy_.save(folder / f"policy {name}")
-    combined = fw.CombinedLearner(problem, MEAN_FIELD((16,), **brief), **COLD).fit(X, y)
-    given = "training" if COLD else "pretraining"  # the other of two is the predictor's
-    warm = fw.CombinedLearner(
-        problem, fw.GaussianPredictor((16,), **brief), **{given: brief["training"]}
-    ).fit(X, y)
+    plain, network = fw.GaussianPredictor((16,), **brief), MeanFieldPredictor((16,), **brief)
+    combined = fw.CombinedLearner(problem, network, pretraining=False).fit(X, y)
+    warm = fw.CombinedLearner(problem, plain, training=brief["training"]).fit(X, y)
     direct = fw.DirectLearner(problem, fw.PointPredictor((16,), **brief)).fit(X, y)
     for name, learner in {"combined": combined, "warm": warm, "direct": direct}.items():
         keep(f"{name}/decision", learner.decide(new))
         keep(f"{name}/loss", [r["loss"] for r in learner.history_ if "loss" in r])
     nvqp = fw.datasets.nvqp(80, random_state=0)
-    through = fw.CombinedLearner(fw.datasets.nvqp_problem(), MEAN_FIELD((16,), **brief), **COLD)
+    through = fw.CombinedLearner(fw.datasets.nvqp_problem(), network, pretraining=False)
     keep("NVQP/decision", through.fit(nvqp.X[:60], nvqp.y[:60]).decide(nvqp.X[60:], 32))
 
 

@@ -50,6 +50,7 @@ _NAMESPACES = {
     "policy": "forewise.policy",
     "predictors": "forewise.predictors",
     "problems": "forewise.problems",
+    "smps": "forewise.smps",
     "solvers": "forewise.solvers",
     "testing": "forewise.testing",
 }
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from forewise import policy as policy
     from forewise import predictors as predictors
     from forewise import problems as problems
+    from forewise import smps as smps
     from forewise import solvers as solvers
     from forewise import testing as testing
     from forewise.evaluation import evaluate_rolling as evaluate_rolling

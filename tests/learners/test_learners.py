@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -260,34 +258,6 @@ def test_bad_contexts_when_deciding():
         learner.decide(frame, n_scenarios=0)
     with pytest.raises(fw.exceptions.UnfittedError, match="call fit"):
         fw.DecoupledLearner(NEWSVENDOR).decide(frame)
-
-
-@dataclass(frozen=True, repr=False)
-class FrameCounter(fw.Solver):
-    """Counts the frames of forewise above it, down from the call that a user made."""
-
-    depths: list
-
-    def unsupported_reason(self, problem):
-        return None
-
-    def solve(self, problem, scenarios):
-        package = str(Path(fw.__file__).parent)
-        own = [frame for frame in inspect.stack() if frame.filename.startswith(package)]
-        self.depths.append(len(own))
-        return fw.AutoSolver().solve(problem, scenarios)
-
-
-def test_few_frames_lie_between_a_user_and_the_solver():
-    """docs/architecture.md lists them; the solver's own come on top, 16 and 8 in all."""
-    X, y = table(n_outcomes=1)
-    solver = FrameCounter([])
-    learner = fw.CombinedLearner(NEWSVENDOR, bayesian(), solver=solver, pretraining=False)
-    learner.fit(X, y)
-    assert max(solver.depths) <= 10
-    solver.depths.clear()
-    learner.decide(X)
-    assert max(solver.depths) <= 5
 
 
 def test_grid_search_works():

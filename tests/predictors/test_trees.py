@@ -192,3 +192,28 @@ def test_trees_that_are_stored_otherwise_are_noticed(monkeypatch):
     )
     with pytest.raises(fw.exceptions.ForewiseError, match="scikit-learn stores boosted trees"):
         fw.BoostingPredictor(n_trees=2).fit(*table())
+
+
+def test_outer_quantiles_cover_what_they_promise_on_new_rows():
+    """Uncalibrated ones fit the training rows and cover far less."""
+    random = np.random.default_rng(0)
+    X, new = random.uniform(-1, 1, (1600, 4)), random.uniform(-1, 1, (4000, 4))
+
+    def outcomes(x):
+        return 10 * x[:, 0] + (1 + x[:, 1]) * random.normal(size=len(x))
+
+    y, seen = outcomes(X), outcomes(new)
+    covered = {}
+    for share in (0.25, 0.0):
+        fitted = fw.QuantileBoostingPredictor(calibration_share=share).fit(X, y)
+        quantiles = fitted.predict_quantiles(new)[:, 0]
+        covered[share] = np.mean((quantiles[:, 0] <= seen) & (seen <= quantiles[:, -1]))
+    assert covered[0.25] == pytest.approx(0.9, abs=0.05)
+    assert covered[0.0] < 0.8
+    # Only the outer levels move, whatever the outcome's unit.
+    small = fw.QuantileBoostingPredictor().fit(X, 1e-8 * y).predict_quantiles(new)[:, 0]
+    large = fw.QuantileBoostingPredictor().fit(X, 1e8 * y).predict_quantiles(new)[:, 0]
+    np.testing.assert_allclose(1e16 * small, large, rtol=1e-6, atol=1e-6 * np.abs(large).max())
+    plain = fw.QuantileBoostingPredictor(calibration_share=0.0).fit(X, y).predict_quantiles(new)
+    fitted = fw.QuantileBoostingPredictor().fit(X, y).predict_quantiles(new)
+    np.testing.assert_array_equal(fitted[:, 0, 2:5], plain[:, 0, 2:5])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -53,14 +55,15 @@ def in_other_units(rng: np.random.Generator, program: fw.ScenarioProgram, orders
     return program.map(change)
 
 
-def count_not_optimal(seed: int, n_batches: int) -> int:
+def count_not_optimal(seed: int, n_batches: int, linked: bool = True) -> int:
     """Contexts of planted programs that are not optimal; all others have the planted cost."""
     rng = np.random.default_rng(seed)
     failed = 0
     for number in range(n_batches):
+        shape = random_shape(rng, 10)
         planted = planted_program(
             rng,
-            random_shape(rng, 10),
+            shape if linked or not shape.k else replace(shape, t=0, s=0),
             linear=number % 2 == 0,
             degenerate=number % 4 < 2,
             recourse=["dense", "separable", "mixed"][number % 3],
@@ -78,6 +81,10 @@ def count_not_optimal(seed: int, n_batches: int) -> int:
 
 def test_feasible_programs_are_never_proved_infeasible():
     assert count_not_optimal(5, 20) == 0
+
+
+def test_stages_that_no_row_links_are_each_solved_to_their_own_accuracy():
+    assert count_not_optimal(2, 60, linked=False) <= 1
 
 
 @pytest.mark.slow
@@ -146,6 +153,35 @@ def test_a_small_variable_beside_a_large_one_that_nothing_links_to_it(large):
         expected = torch.tensor([[1e-6, large]]).double()
         torch.testing.assert_close(solution.decision, expected, rtol=1e-7, atol=0)
         assert float(solution.objective) == pytest.approx(-2.0, rel=1e-7)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("curvature", [0.0, 2.0])
+@pytest.mark.parametrize("bound", [1e4, 1e6, 1e8, 1e10, 1e12, 1e15])
+def test_a_bound_that_is_as_good_as_none_makes_nothing_else_inaccurate(bound, curvature, solver):
+    """A newsvendor, and a variable of its own, x in [0, bound], of cost x + ½ c (x² − 2x)."""
+    demand = torch.linspace(1.0, 10.0, 31).double()
+    T = torch.tensor([[0.0, -1.0], [0.0, 1.0]]).double().expand(1, 31, 2, 2)
+    zeros = torch.zeros(31, 2).double()
+    program = fw.ScenarioProgram(
+        weights=torch.full((1, 31), 1 / 31).double(),
+        q=torch.tensor([[1.0 - curvature, 0.0]]).double(),
+        P=torch.tensor([[[curvature, 0.0], [0.0, 0.0]]]).double(),
+        G=torch.tensor([[[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]]]).double(),
+        h=torch.tensor([[bound, 0.0, 0.0]]).double(),
+        d=torch.tensor([[[3.0, 1.0]]]).double(),
+        T=T,
+        W=torch.cat([-torch.eye(2), -torch.eye(2)]).double()[None, None],
+        r=torch.cat([-demand[:, None], demand[:, None], zeros], 1)[None],
+    )
+    solution = fw.solve_program(program, solver, on_failure="return")
+    assert solution.status[0] is fw.Status.OPTIMAL or bound > 1e8
+    if solution.optimal.all():
+        short, over = (demand - 7.9).clamp_min(0), (7.9 - demand).clamp_min(0)
+        x = 1 - 1 / curvature if curvature else 0.0
+        alone = x + 0.5 * curvature * (x**2 - 2 * x)
+        expected = alone + float((3 * short + over).mean())
+        assert float(solution.objective) == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)

@@ -39,6 +39,7 @@ WITHOUT_SCENARIOS = frozenset({"direct", "constant"})
 
 PREDICTORS: dict[str, type[Predictor]] = {
     "bayesian": predictors.MeanFieldPredictor,
+    "bayesian-default": predictors.BayesianPredictor,
     "mixture": predictors.MixturePredictor,
     "point": predictors.PointPredictor,
     "gaussian": predictors.GaussianPredictor,

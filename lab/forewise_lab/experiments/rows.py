@@ -29,7 +29,8 @@ from typing import Any, ClassVar, Self
 import pandas as pd
 
 from forewise.exceptions import ForewiseError, StorageError
-from forewise_lab.machine import one_thread, versions
+from forewise.learners.out_of_fold import one_thread
+from forewise_lab.machine import versions
 
 TABLE = "rows.jsonl"
 #: Columns of the table, in the order that people read them.

@@ -22,7 +22,14 @@ from forewise_lab.report.rendering import markdown_table
 
 _SAA = "real-saa"
 #: Bayesian networks: what the paper is about.
-BAYESIAN = ("real-d-bnn", "real-bnn-ensemble", "real-c-bnn", "real-mixture", "real-d-bnn-each")
+BAYESIAN = (
+    "real-default",
+    "real-d-bnn",
+    "real-bnn-ensemble",
+    "real-c-bnn",
+    "real-mixture",
+    "real-d-bnn-each",
+)
 _PAIRS = (("real-c-bnn", "real-d-bnn"), ("real-c-ann", "real-d-ann"))
 _POOLS = (
     ("real-d-bnn", "real-d-bnn-each"),

@@ -1,6 +1,6 @@
 """Predictors compared by the cost of their decisions: `forewise-lab suite run | report`.
 
-`methods` names the predictors and changes their settings, `fits` judges one on a split of a table,
+`methods` names the predictors and changes their settings, `fits` evaluates one on a split,
 `page` reads the rows and nothing else. `forewise_lab.experiments` runs the fits and keeps the rows.
 """
 

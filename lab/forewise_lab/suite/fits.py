@@ -1,4 +1,4 @@
-"""A method on a split of a table, judged by the decisions for the rows held out.
+"""A method on a split of a table, evaluated by its decisions for the held-out rows.
 
 Real tables are folders of ``uci`` in the data folder, with ``data.csv.gz`` (the last column is the
 outcome) and ``test_mask.csv.gz`` (a column for each split). Two decisions are made of each:
@@ -45,7 +45,7 @@ from forewise_lab.experiments.rows import Key, Product, Row, Work, key_of
 from forewise_lab.suite.methods import AUTO, config_hash, make_method
 
 PAPER = ("nv1", "nv2", "nvqp", "pop")
-#: Behind a table's name in rows that were judged on inner folds.
+#: Suffix of a table's name in rows of evaluation on training rows.
 INNER = " inner"
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 _M = 64  # scenarios
@@ -100,7 +100,7 @@ class SuiteFit(Work):
         started = time.process_time()
         predictor = self.fit(train)
         shared = self.columns() | {"m": _M, "seconds": time.process_time() - started}
-        found = self.judge(predictor, train, held)
+        found = self.evaluate(predictor, train, held)
         return Product([shared | {"metric": name, "value": found[name]} for name in found])
 
     def rows(self) -> tuple[Dataset, Dataset]:
@@ -129,7 +129,7 @@ class SuiteFit(Work):
         policy = AutoLearner(problem, random_state=0).fit(train.X, train.y).policy_
         return policy.predictor  # type: ignore[attr-defined]
 
-    def judge(self, predictor: Predictor, train: Dataset, held: Dataset) -> dict[str, float]:
+    def evaluate(self, predictor: Predictor, train: Dataset, held: Dataset) -> dict[str, float]:
         """The metrics of a fitted predictor on the held rows."""
         scenarios = predictor.sample(held.X, _M, random_state=0)
         outcome = torch.from_numpy(held.y)

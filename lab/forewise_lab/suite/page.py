@@ -29,7 +29,7 @@ from forewise_lab.suite.methods import AUTO, METHODS, config_hash
 
 _HEAD = """# Decisions on tables
 
-`forewise-lab suite report` wrote this page from `rows.jsonl` beside it.{judged}
+`forewise-lab suite report` wrote this page from `rows.jsonl` beside it.{rows}
 Cost is a newsvendor's at five service levels; "budget" is that of three products that share one
 (`lab/forewise_lab/suite/fits.py`). Ratios are geometric means over tables, on the splits that
 both methods have; brackets are 95 % intervals over tables. Seconds are of a fit, one thread.
@@ -64,10 +64,10 @@ def write_suite_page(
     coverage = _pivot(plain, "coverage90").groupby("experiment").mean()
     coverage = coverage.reindex(ratios.index, columns=[c for c in ratios if c in coverage])
     missing = ", ".join(costs.columns.difference(ratios.columns))
-    judged = " Decisions are for rows held out of the training part." if inner else ""
+    evaluated = " Decisions are for rows held out of the training part." if inner else ""
     picture = place.with_suffix(".png")
     parts = [
-        _HEAD.format(judged=judged),
+        _HEAD.format(rows=evaluated),
         _summary(plain, ratios, coverage, references),
         f"\n![Cost of each table and method]({picture.name})\n",
         f"## Cost / {references[0]}, table by table\n",

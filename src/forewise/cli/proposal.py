@@ -63,7 +63,7 @@ def propose(table: pd.DataFrame, several: bool = False) -> Proposal:
         try:
             part = Columns.from_frame(table[[name]]).parts[0]
             flag = part.kind == "number" and table[name].isin([0, 1]).all()
-            kinds[name], notes[name] = "boolean" if flag else part.kind, part.told
+            kinds[name], notes[name] = "boolean" if flag else part.kind, part.note
         except InvalidInputError as error:
             kinds[name], notes[name] = "refused", str(error)
     made = Proposal(kinds, notes)

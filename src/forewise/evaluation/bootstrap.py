@@ -17,7 +17,7 @@ from forewise.validation.parameters import as_generator, require_count
 from forewise.validation.tables import check_same_rows
 
 MONDAY = np.datetime64("1970-01-05")
-_MAX_ENTRIES = 2**20  # draws that are held at once
+_MAX_ENTRIES = 2**20  # draws in memory at once
 
 
 @dataclass(frozen=True)

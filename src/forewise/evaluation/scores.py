@@ -19,7 +19,7 @@ from forewise.validation.arguments import as_vector
 
 # A quantile is the smallest value whose cumulated weight reaches the level, up to rounding.
 _ROUNDING = 1e-12
-# Scenarios whose distances to all others are held at once.
+# Scenarios whose distances to all others are in memory at once.
 _BLOCK = 128
 _DEFAULT_LEVELS = tuple(k / 20 for k in range(1, 20))
 

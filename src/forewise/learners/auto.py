@@ -40,6 +40,7 @@ from forewise.predictors import (
     ResidualPredictor,
     StackedPredictor,
 )
+from forewise.predictors.trees import Completer
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver
 from forewise.solvers.base import Solver
@@ -49,27 +50,30 @@ from forewise.validation.parameters import (
     require_instance,
     require_positive,
 )
-from forewise.validation.tables import check_outcomes, check_training_data, check_validation_data
+from forewise.validation.tables import check_training_data, check_validation_data
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_JUDGED = 2000  # rows: more would cost more time and say little more
-_CLEARLY = 4.0  # standard errors by which a candidate must be worse to be given up early
-_KEPT = 3  # candidates that are not given up early
+_EVALUATED = 2000  # rows: the error of more would hardly be smaller
+_CLEARLY = 4.0  # standard errors by which a candidate must be worse to be dropped early
+_KEPT = 3  # candidates that are never dropped early
 _PROCESS_ROWS = 2000  # rows up to which a Gaussian process uses all of them
+_TREATMENT = (
+    "each is judged at one draw from beyond its bound, the same for all candidates, by a forest"
+)
 _FIRST_SHARE = 1 / 3  # of the time limit, within which the first fold must begin
 
 
 class AutoLearner(Learner):
-    """Tries several predictors and keeps what decides best, alone or together.
+    """Model selection by the out-of-fold cost of decisions, among several predictors.
 
-    Each candidate is fitted without some rows and decides for these; what the decisions cost is
-    known. The policy has the candidate that costs least, or a union of several candidates'
-    scenarios (`StackedPredictor`) where that costs less still, fitted anew to all rows.
+    Each candidate is cross-validated: fitted without a fold and evaluated by the cost of its
+    decisions for that fold. The policy has the candidate of lowest cost, or a weighted union of
+    several candidates' scenarios (`StackedPredictor`) where that costs less, refitted to all rows.
 
-    When to use: first. It needs no settings, says in `leaderboard_` what each method costs, and in
-    `verdict_` when a simple one is as good. It takes as long as fitting every candidate six times.
+    When to use: first. It needs no settings; `leaderboard_` has the cost of each method, and
+    `verdict_` says when a simple one is as good. It takes as long as six fits of every candidate.
 
     Parameters
     ----------
@@ -80,19 +84,19 @@ class AutoLearner(Learner):
     solver : Solver, optional
         `AutoSolver()` by default.
     time_limit : float, optional
-        Seconds. Candidates that cannot be tried in time are left out, and fewer folds are judged;
-        a fit that has begun is not interrupted. What is tried then depends on the machine.
+        Seconds. Candidates that cannot be fitted in time are left out, and fewer folds are used; a
+        fit is never interrupted. The result then depends on the machine's speed.
     ordered : bool
-        Rows are in order of time: judge windows of the later half, each by what was learned
-        from the rows before it, rather than folds of rows at random.
+        Rows are in order of time: the folds are windows of the later half, each predicted from the
+        rows before it, rather than rows at random.
     n_folds : int
-        Folds or windows. With many rows not all are needed: 2,000 judged rows are enough.
+        Folds or windows. Of large tables fewer are used: evaluation stops at 2,000 rows.
     n_scenarios : int
-        Scenarios of each decision that is judged, about as many as `decide` will draw.
+        Scenarios per decision in evaluation, about as many as `decide` will draw.
     n_jobs : int, optional
         Processes, as in joblib: -1 for one per core. The result does not depend on it.
     random_state : int, RandomState or None
-        Deals the rows to folds, and seeds the default candidates.
+        Assigns rows to folds, and seeds the default candidates.
     progress : bool
         Show a progress bar, where there is a terminal.
 
@@ -102,9 +106,9 @@ class AutoLearner(Learner):
         A row per method, cheapest first: `method`, `cost` of its decisions on rows it was not
         fitted to, `lower` and `upper` end of a 95 % interval, `difference` to the best candidate
         with its standard `error`, `seconds` of a fit, `weight` in the policy, and a `note`. The
-        row "union" is the weighted union; its weights were chosen on the rows that judge it.
+        row "union" is the weighted union; its cost is in-sample in the weights.
     verdict_ : str
-        What it comes to, in a sentence.
+        The choice and its margin, in a sentence or two.
     held_out_ : HeldOut
         The scenarios that the chosen methods drew for the judged rows, when fitted without them.
 
@@ -113,6 +117,8 @@ class AutoLearner(Learner):
     >>> learner = AutoLearner(problem, ordered=True).fit(X, y)  # doctest: +SKIP
     >>> learner.leaderboard_, learner.decide(X_new)  # doctest: +SKIP
     """
+
+    censored_unsupported_reason = None
 
     def __init__(
         self,
@@ -141,7 +147,7 @@ class AutoLearner(Learner):
 
     @property
     def validates(self) -> bool:
-        """False: it makes folds of its own, and rows are better trained on."""
+        """False: it makes folds of its own, so that no rows need to be set aside."""
         return False
 
     def _fit(
@@ -157,29 +163,38 @@ class AutoLearner(Learner):
         table = (len(contexts), contexts.shape[1], outcome.shape[1])
         candidates = self._candidates(*table, seed)
         solver = self.solver or AutoSolver()
+        completer = Completer.make(contexts, outcome, problems.censored)
         evaluator = Evaluator(
-            X, y, X, torch.from_numpy(outcome), problems.problem, solver, n_scenarios, seed
-        )
+            X, y, X, torch.from_numpy(completer.outcomes(contexts, outcome, problems.censored)),
+            problems.problem, solver, n_scenarios, seed, problems.censored,
+        )  # fmt: skip
         all_rows = np.arange(len(outcome))
-        at_most = max(1, min(_JUDGED, 2**22 // (n_scenarios * outcome.shape[1])))
+        at_most = max(1, min(_EVALUATED, 2**22 // (n_scenarios * outcome.shape[1])))
         folds = make_folds(len(outcome), n_folds, self.ordered, seed, at_most)
-        if check_validation_data(self, X_val, y_val) is not None:
-            held = torch.from_numpy(check_outcomes(self, y_val))
+        judged = problems.censored
+        validation = check_validation_data(self, X_val, y_val)
+        if validation is not None:
+            judged = problems.censored_val
             evaluator = replace(
                 evaluator,
                 contexts=X_val,
-                outcome=held,
+                outcome=torch.from_numpy(completer.outcomes(*validation, judged)),
                 problem=problems.validation or problems.problem,
             )
-            folds = [Fold(all_rows, spread_rows(len(held), at_most))]
+            folds = [Fold(all_rows, spread_rows(len(validation[0]), at_most))]
         race = _Race(evaluator, candidates, folds, limit, self.n_jobs, bool(self.progress))
         race.run(Resamples.draw(len(folds[0].held), self.ordered, seed))
-        choice = _Choice.make(race, Resamples.draw(len(race.judged_rows), self.ordered, seed))
+        choice = _Choice.make(race, Resamples.draw(len(race.evaluated_rows), self.ordered, seed))
         parts = race.refitted(choice.weights, all_rows)
         weights = {name: choice.weights[name] for name in parts}
         self.leaderboard_ = choice.leaderboard(race, weights)
         self.verdict_ = choice.verdict(race)
-        self.held_out_ = HeldOut(race.judged_rows, united(race.records, weights, n_scenarios))
+        self.held_out_ = HeldOut(race.evaluated_rows, united(race.records, weights, n_scenarios))
+        if judged is not None:
+            bounds = judged[race.evaluated_rows].any(axis=1)
+            said = f"{int(bounds.sum())} of {len(bounds)} judged rows are censored: {_TREATMENT}"
+            self.leaderboard_.attrs["censored"] = said
+            self.verdict_ += f" {said}."
         if len(parts) == 1:
             (predictor,) = parts.values()
         else:
@@ -220,7 +235,7 @@ def default_candidates(
     found["neighbours"] = NeighborPredictor()
     found["forest"] = ForestPredictor(random_state=seed)
     found["boosted quantiles"] = QuantileBoostingPredictor(random_state=seed)
-    if n_outcomes > 1:  # whose dependence boosted quantiles do not know
+    if n_outcomes > 1:  # boosted quantiles treat outcomes as independent
         boosting = BoostingPredictor(random_state=seed)
         found["boosted residuals"] = ResidualPredictor(
             boosting, shuffle=not ordered, random_state=seed
@@ -243,7 +258,7 @@ def _named(predictors: Sequence[Predictor]) -> dict[str, Predictor]:
 
 @dataclass
 class _Race:
-    """Candidates, judged fold after fold; those that are clearly worse are given up early."""
+    """Candidates evaluated fold after fold; those that are clearly worse are dropped early."""
 
     evaluator: Evaluator
     candidates: dict[str, Predictor]
@@ -253,18 +268,18 @@ class _Race:
     progress: bool
     trials: dict[str, list[Trial]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
-    records: dict[str, Record] = field(default_factory=dict)  # of those judged on all folds
-    dropped: dict[str, Record] = field(default_factory=dict)  # of those judged on the first only
+    records: dict[str, Record] = field(default_factory=dict)  # of those evaluated on all folds
+    dropped: dict[str, Record] = field(default_factory=dict)  # of those evaluated on the first only
 
     def run(self, resamples: Resamples) -> None:
-        """Evaluator on the first fold, then on as many others as there is time for."""
+        """Evaluate on the first fold, then on as many others as there is time for."""
         start = time.time()
         self._round(list(self.candidates), self.folds[0], start + _FIRST_SHARE * self.limit)
         alive = list(self.trials)
         if not alive:
             listed = "; ".join(f"{name}: {note}" for name, note in self.notes.items())
             raise ForewiseError(f"every candidate failed, the first ones with: {listed}")
-        self._give_up(alive, resamples)
+        self._drop_worst(alive, resamples)
         alive = [name for name in alive if name not in self.dropped]
         left = self.limit - (time.time() - start)
         a_round = sum(self.trials[name][0].seconds for name in alive)
@@ -281,8 +296,8 @@ class _Race:
             raise ForewiseError(f"no candidate could be fitted in every fold: {listed}")
 
     @property
-    def judged_rows(self) -> np.ndarray:
-        """Numbers of the rows that all records are about."""
+    def evaluated_rows(self) -> np.ndarray:
+        """Indices of the rows that all records are about."""
         return np.concatenate([fold.held for fold in self.folds])
 
     def _round(self, names: list[str], fold: Fold, deadline: float) -> None:
@@ -299,8 +314,8 @@ class _Race:
         if note and not self.notes.get(name):
             self.notes[name] = note
 
-    def _give_up(self, names: list[str], resamples: Resamples) -> None:
-        """Drop what is worse than the best by several standard errors, but for the best few."""
+    def _drop_worst(self, names: list[str], resamples: Resamples) -> None:
+        """Drop candidates several standard errors worse than the best, but never the best few."""
         problem = self.evaluator.problem
         first = {name: Record.of(self.trials[name]) for name in names}
         ranked = sorted(first, key=lambda name: first[name].rank(problem))
@@ -310,7 +325,7 @@ class _Race:
             error = resamples.standard_error(problem, first[name].costs, best.costs)
             if first[name].failures > best.failures or worse > _CLEARLY * error:
                 self.dropped[name] = first[name]
-                self.notes.setdefault(name, "clearly worse in the first fold, and not tried again")
+                self.notes.setdefault(name, "clearly worse in the first fold, dropped")
 
     def refitted(self, weights: Mapping[str, float], rows: np.ndarray) -> dict[str, Predictor]:
         """The chosen candidates, fitted to all rows; where one cannot be, the others."""
@@ -327,7 +342,7 @@ class _Race:
         return fitted
 
     def _map(self, function: Callable[..., Trial], tasks: list[tuple[Any, ...]]) -> Iterable[Trial]:
-        """The function of each task, in processes."""
+        """The function of each task, in parallel."""
         from joblib import Parallel, delayed
         from rich.console import Console
         from rich.progress import track
@@ -337,7 +352,7 @@ class _Race:
         done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(function)(*task) for task in tasks
         )
-        title = "judging" if function == self.evaluator.trial else "fitting"
+        title = "evaluating" if function == self.evaluator.trial else "fitting"
         return track(done, title, total=len(tasks), console=console, disable=not shown)
 
     def seconds(self, name: str) -> float:
@@ -348,11 +363,11 @@ class _Race:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What the race says: the best candidate, the union, and how sure that is."""
+    """The result of the race: the best candidate, the union, and their standard errors."""
 
     best: str
     weights: dict[str, float]  # of the policy's parts
-    union: Record | None  # on some of the judged rows; None where one candidate is best
+    union: Record | None  # on some of the evaluated rows; None where one candidate is best
     resamples: Resamples
     errors: dict[str, float]  # of the difference to the best
 
@@ -360,7 +375,7 @@ class _Choice:
     def make(cls, race: _Race, resamples: Resamples) -> _Choice:
         problem, records = race.evaluator.problem, race.records
         best = min(records, key=lambda name: records[name].rank(problem))
-        weights, union = best_union(race.evaluator, records, race.judged_rows)
+        weights, union = best_union(race.evaluator, records, race.evaluated_rows)
         errors = {
             name: resamples.standard_error(problem, record.costs, records[best].costs)
             for name, record in records.items()
@@ -396,9 +411,9 @@ class _Choice:
         return table.sort_values("cost", kind="stable", ignore_index=True)
 
     def _figures(self, problem: Problem, costs: np.ndarray, best: np.ndarray) -> dict[str, float]:
-        """Cost and difference to the best candidate on the same rows, and how sure they are."""
+        """Cost and difference to the best candidate on the same rows, with their errors."""
         draws = self.resamples
-        if len(costs) < draws.rows.shape[1]:  # judged on some of the rows only
+        if len(costs) < draws.rows.shape[1]:  # evaluated on some of the rows only
             draws = Resamples.draw(len(costs), ordered=False, seed=0)
         lower, upper = draws.interval(problem, costs)
         cost = cost_of(problem, costs)
@@ -427,11 +442,11 @@ class _Choice:
         """The choice in a sentence or two."""
         problem = race.evaluator.problem
         cost = cost_of(problem, race.records[self.best].costs)
-        said = f"{self.best} costs least of the candidates ({cost:.4g})"
+        text = f"{self.best} costs least of the candidates ({cost:.4g})"
         if self.union is not None:
             listed = ", ".join(f"{weight:.0%} {name}" for name, weight in self.weights.items())
-            said += f"; a union costs {cost_of(problem, self.union.costs):.4g}: {listed}"
+            text += f"; a union costs {cost_of(problem, self.union.costs):.4g}: {listed}"
         simplest = self.simplest(race)
         if simplest != self.best:
-            said += f". {simplest} is as good within one standard error, and simpler"
-        return said + "."
+            text += f". {simplest} is as good within one standard error, and simpler"
+        return text + "."

@@ -1,8 +1,8 @@
-"""Costs of decisions out of fold: of each predictor, and of unions of their scenarios.
+"""Out-of-fold costs of decisions, of each predictor and of unions of their scenarios.
 
-`AutoLearner` composes what is here. A `Trial` is one predictor fitted on some rows and judged on
-others; a `Record` puts its trials together; `best_union` looks for a union of several that costs
-less than the best of them alone.
+`AutoLearner` composes them. A `Trial` is one predictor fitted on some rows and evaluated on others;
+a `Record` is the trials of all folds; `best_union` searches for a weighted union of several
+predictors that costs less than the best of them alone.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from forewise.validation.frames import take_rows
 
 _PIECE = 2**20  # numbers in the scenarios that are solved at once
 _RESAMPLES = 200
-_PARTS, _STEPS = 5, 8  # candidates that a union is made of, and how often one is added
-_UNION_ENTRIES = 2**19  # numbers in the scenarios of all rows that unions are judged on
+_PARTS, _STEPS = 5, 8  # candidates that a union may have, and greedy steps
+_UNION_ENTRIES = 2**19  # numbers in the scenarios of all rows that unions are evaluated on
 _UNION_ROWS = 200  # at least, however many numbers these have
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to fit on, and rows to be judged by."""
+    """Rows to fit on, and rows held out to evaluate on."""
 
     train: np.ndarray
     held: np.ndarray
 
 
 def make_folds(n_rows: int, n_folds: int, ordered: bool, seed: int, at_most: int) -> list[Fold]:
-    """Folds until `at_most` rows have been judged; more rows than that would say little more.
+    """Folds with at most `at_most` held-out rows in all.
 
-    Rows in order of time are judged in windows of the later half, each by what was learned from
-    all rows before it, the latest window first. Others are dealt to folds at random.
+    For rows in order of time the folds are windows of the later half, each with all rows before it
+    to fit on, the latest window first. Other rows are assigned to folds at random.
     """
     rows = np.arange(n_rows)
     if n_rows < 4:
@@ -57,8 +57,8 @@ def make_folds(n_rows: int, n_folds: int, ordered: bool, seed: int, at_most: int
         ends = [n_rows - k * size for k in range(min(n_folds, n_rows // 2))]
         found = [Fold(rows[: end - size], rows[end - size : end]) for end in ends]
     else:
-        dealt = np.random.default_rng(seed).permutation(n_rows)
-        parts = [np.sort(part) for part in np.array_split(dealt, min(n_folds, n_rows))]
+        shuffled = np.random.default_rng(seed).permutation(n_rows)
+        parts = [np.sort(part) for part in np.array_split(shuffled, min(n_folds, n_rows))]
         found = [Fold(np.setdiff1d(rows, part), part) for part in parts]
     folds = []
     for fold in found:
@@ -76,7 +76,7 @@ def spread_rows(n_rows: int, at_most: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Trial:
-    """A predictor fitted on some rows and judged on others, or why it could not be."""
+    """A predictor fitted on some rows and evaluated on others, or why it could not be."""
 
     seconds: float
     costs: np.ndarray | None = None  # (n_held,); NaN where there was no decision
@@ -88,21 +88,27 @@ class Trial:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """What a trial needs besides a predictor and rows; sent to every process."""
+    """The data and settings that all trials share; sent to every process."""
 
-    X: Any  # what is fitted to, with y
+    X: Any  # contexts to fit on, with y
     y: Any
-    contexts: Any  # what is judged by, with the outcome; the same rows, or others
+    contexts: Any  # contexts to evaluate on, with the outcome; the same rows, or others
     outcome: torch.Tensor  # (n_contexts, n_outcomes)
     problem: Problem  # of these contexts
     solver: Solver
     n_scenarios: int
     seed: int
+    censored: np.ndarray | None = None  # of y
+
+    def _fitted(self, predictor: Predictor, rows: np.ndarray) -> Predictor:
+        bound = {} if self.censored is None else {"censored": self.censored[rows]}
+        fitted: Predictor = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows), **bound)
+        return fitted
 
     def fit(self, predictor: Predictor, rows: np.ndarray) -> Trial:
         """The predictor, fitted to some rows to be kept."""
         with _guarded() as fields:
-            fields["fitted"] = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows))
+            fields["fitted"] = self._fitted(predictor, rows)
         return Trial(**fields)
 
     def trial(self, predictor: Predictor, fold: Fold, deadline: float) -> Trial:
@@ -110,7 +116,7 @@ class Evaluator:
         if time.time() > deadline:
             return Trial(0.0, error="not tried: the time was up")
         with _guarded() as fields:
-            predictor.fit(take_rows(self.X, fold.train), take_rows(self.y, fold.train))
+            self._fitted(predictor, fold.train)
             contexts = predictor.check_contexts(take_rows(self.contexts, fold.held))
             drawn = predictor.sample_checked(contexts, self.n_scenarios, self.seed)
             fields["costs"] = self.costs(drawn, fold.held)
@@ -135,24 +141,33 @@ class Evaluator:
 
 
 @contextmanager
-def _guarded() -> Iterator[dict[str, Any]]:
-    """Fields of a trial: its time, and what went wrong, which is listed and ends nothing.
-
-    One thread: the last digits depend on their number, and processes share the cores.
-    """
-    fields: dict[str, Any] = {}
-    threads, start = torch.get_num_threads(), time.perf_counter()
+def one_thread() -> Iterator[None]:
+    """One thread for torch and linear algebra: the last digits depend on their number."""
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1), warnings.catch_warnings(record=True) as heard:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _guarded() -> Iterator[dict[str, Any]]:
+    """Fields of a trial: its time, and its error, which is recorded instead of raised.
+
+    It has one thread, because processes share the cores.
+    """
+    fields: dict[str, Any] = {}
+    start = time.perf_counter()
+    try:
+        with one_thread(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield fields
-        fields["warning"] = _first_line(heard[0].message) if heard else ""
+        fields["warning"] = _first_line(caught[0].message) if caught else ""
     except Exception as error:  # whatever a user's own predictor raises
         fields.clear()
         fields["error"] = f"{type(error).__name__}: {_first_line(error)}"
-    finally:
-        torch.set_num_threads(threads)
     fields["seconds"] = time.perf_counter() - start
 
 
@@ -165,12 +180,12 @@ def _first_line(message: Any) -> str:
 class Record:
     """Costs of one method's decisions, on rows that it was not fitted to."""
 
-    costs: np.ndarray  # (n_judged,); not finite where there was no decision, or no recourse
+    costs: np.ndarray  # (n_evaluated,); not finite where there was no decision, or no recourse
     scenarios: Scenarios | None = None  # of the same rows
 
     @classmethod
     def of(cls, trials: list[Trial]) -> Record:
-        """The trials of all folds, one behind the other."""
+        """The trials of all folds, concatenated."""
         drawn = [trial.scenarios for trial in trials if trial.scenarios is not None]
         width = max(part.n_scenarios for part in drawn)
         return cls(
@@ -187,12 +202,12 @@ class Record:
         return int((~np.isfinite(self.costs)).sum())
 
     def rank(self, problem: Problem) -> tuple[int, float]:
-        """What methods are sorted by: failures first, then the cost of the other rows."""
+        """The sort key of methods: failures first, then the cost of the other rows."""
         return self.failures, cost_of(problem, self.costs)
 
 
 def _padded(values: torch.Tensor, width: int, filled: float | None = None) -> torch.Tensor:
-    """More columns, as the last one or of a value: folds may differ in how many they have."""
+    """Padded to `width` scenarios, with the last one or a value, since folds may have fewer."""
     missing = width - values.shape[1]
     if not missing:
         return values
@@ -201,7 +216,7 @@ def _padded(values: torch.Tensor, width: int, filled: float | None = None) -> to
 
 
 def cost_of(problem: Problem, costs: np.ndarray) -> float:
-    """What the problem minimises of some costs, those that are finite."""
+    """The problem's risk of the finite ones of some costs."""
     finite = costs[np.isfinite(costs)]
     return float(problem.summary(torch.from_numpy(finite))) if len(finite) else np.inf
 
@@ -216,13 +231,13 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Resamples:
-    """Bootstrap samples of the judged rows, the same for all methods: (n_resamples, n_rows)."""
+    """Bootstrap samples of the evaluated rows, the same for all methods: (n_resamples, n_rows)."""
 
     rows: np.ndarray
 
     @classmethod
     def draw(cls, n_rows: int, ordered: bool, seed: int) -> Resamples:
-        """Rows in time are drawn in runs, because neighbours are alike."""
+        """Rows in order of time are drawn in blocks, because neighbours are correlated."""
         length = max(1, round(n_rows ** (1 / 3))) if ordered else 1
         n_runs = -(-n_rows // length)
         starts = np.random.default_rng([seed, 2]).integers(n_rows, size=(_RESAMPLES, n_runs, 1))
@@ -252,9 +267,9 @@ def best_union(
 ) -> tuple[dict[str, float], Record]:
     """Weights of the candidates whose union costs least, found greedily (Caruana et al., 2004).
 
-    It begins with the best candidate; the one whose addition lowers the cost most is added, with
-    replacement, as long as there is one. The cost of a union is not a mean of costs: decisions are
-    solved anew, on at most so many of the rows that all of them are some millions of numbers.
+    It starts from the best candidate and adds, with replacement, the one that lowers the cost most,
+    until none does. The cost of a union is not a mean of costs, so decisions are solved anew, for
+    a subset of the rows that bounds the time.
     """
     ranked = sorted(records, key=lambda name: records[name].rank(evaluator.problem))[:_PARTS]
     drawn = {name: records[name].scenarios for name in ranked}
@@ -266,7 +281,7 @@ def best_union(
         if scenarios is not None
     }
 
-    def judged(counts: dict[str, int]) -> Record:
+    def evaluated(counts: dict[str, int]) -> Record:
         union = _union(sorted_parts, counts, evaluator.n_scenarios)
         return Record(evaluator.costs(union, rows[some]))
 
@@ -274,7 +289,7 @@ def best_union(
     record = Record(records[ranked[0]].costs[some])
     for _ in range(_STEPS if len(ranked) > 1 else 0):
         trials = [counts | {name: counts.get(name, 0) + 1} for name in ranked]
-        tried = [(judged(trial), trial) for trial in trials if len(trial) > 1]
+        tried = [(evaluated(trial), trial) for trial in trials if len(trial) > 1]
         best, trial = min(tried, key=lambda pair: pair[0].rank(evaluator.problem))
         if best.rank(evaluator.problem) >= record.rank(evaluator.problem):
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,8 @@ from forewise.policy import ScenarioPolicy
 from forewise.predictors import GroupedPredictor
 from forewise.validation.parameters import require_count
 
-if TYPE_CHECKING:
-    from forewise.planner.planner import Planner
+#: A `Planner`, whose module imports this one.
+_Planner: TypeAlias = Any
 
 _YEAR, _FOLDS = 365, 5
 _ROUNDED = 0.01  # by how much decisions of the past may break a constraint, relatively
@@ -120,7 +120,7 @@ class Evaluation:
 
 
 def evaluate(
-    planner: Planner,
+    planner: _Planner,
     table: Any,
     current: str | Sequence[str] | None,
     window: str | int,
@@ -142,7 +142,7 @@ def evaluate(
 
 
 def _windows(
-    planner: Planner, frame: pd.DataFrame, window: str | int, min_train_days: int | None
+    planner: _Planner, frame: pd.DataFrame, window: str | int, min_train_days: int | None
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
     """Row numbers to learn from and to decide, window by window, and those to choose by."""
     roles = planner._roles()
@@ -169,7 +169,7 @@ def _windows(
     return windows, np.flatnonzero(days <= last)
 
 
-def _all_rows(planner: Planner, frame: pd.DataFrame) -> TrainingData:
+def _all_rows(planner: _Planner, frame: pd.DataFrame) -> TrainingData:
     """All rows by the recipe of those before the first window; nothing is learned from them yet."""
     recipe = planner.policy_.recipe
     rows = recipe.read(frame, "table")
@@ -192,7 +192,7 @@ class _Part:
 class _Rolled:
     """The planner's method and plain SAA, fitted anew for every window."""
 
-    def __init__(self, planner: Planner, data: TrainingData) -> None:
+    def __init__(self, planner: _Planner, data: TrainingData) -> None:
         self.planner, self.data = planner, data
         # Where each row of the table is among the rows that are learned from.
         self.place = {row: i for i, row in enumerate(data.rows.frame.index)}
@@ -247,7 +247,7 @@ class _Rolled:
 
 
 def _evaluation(
-    planner: Planner,
+    planner: _Planner,
     frame: pd.DataFrame,
     data: TrainingData,
     parts: list[_Part],
@@ -310,7 +310,7 @@ def _notes(made: pd.DataFrame, methods: dict[str, np.ndarray]) -> tuple[list[str
 
 
 def _current_costs(
-    planner: Planner, data: TrainingData, rows: np.ndarray, current: list[str]
+    planner: _Planner, data: TrainingData, rows: np.ndarray, current: list[str]
 ) -> np.ndarray:
     """Costs of the decisions that were made then; NaN where none is written."""
     frame = data.rows.frame.iloc[rows]

@@ -321,7 +321,7 @@ def _columns_table(recipe: Recipe) -> pd.DataFrame:
     for role, parts in (("series", recipe.series.parts), ("known", recipe.fixed.parts)):
         for part in parts:
             own = [*part.features, *({f"{part.name}_lag_1"} & set(made))]
-            rows[part.name] = [role, part.kind, ", ".join(own), part.told]
+            rows[part.name] = [role, part.kind, ", ".join(own), part.note]
     for part in recipe.lagged:
         own = [feature for feature in made if feature.startswith(f"{part.name}_")]
         rows[part.name] = ["past only", part.kind, ", ".join(own), "not known ahead"]

@@ -50,7 +50,7 @@ from forewise.predictors.networks.settings import (
 from forewise.predictors.relative import RelativePredictor
 from forewise.predictors.residual import ResidualPredictor
 from forewise.predictors.stacked import StackedPredictor
-from forewise.predictors.trees import ForestPredictor
+from forewise.predictors.trees import ForestPredictor, completed
 
 __all__ = [
     "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule", "DrawForecast",
@@ -61,5 +61,5 @@ __all__ = [
     "NeighborPredictor", "NetworkPredictor", "NormalHead", "OffSupportFallback",
     "PeriodicEmbedding", "PointPredictor", "Predictor", "QuantileBoostingPredictor",
     "QuantileForecast", "QuantileHead", "RelativePredictor", "ResidualPredictor", "Schedule",
-    "StackedPredictor", "TimeOrdered", "Training",
+    "StackedPredictor", "TimeOrdered", "Training", "completed",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn.base import clone
 
 from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.predictors.sampling import (
@@ -18,18 +19,25 @@ from forewise.predictors.sampling import (
     quantiles_at,
     standardise,
 )
-from forewise.predictors.trees import TreePredictor
+from forewise.predictors.trees import CompletingPredictor, TreePredictor
 from forewise.scenarios import Scenarios
-from forewise.validation.parameters import as_random_state, require_count, require_positive
+from forewise.validation.parameters import (
+    as_random_state,
+    require_count,
+    require_number,
+    require_positive,
+)
 
 # Trees of few rows do better with few leaves: a leaf of 20 rows is a large part of them.
 _FEW_ROWS = 600
 _OF_FEW_ROWS = {"max_leaves": 8, "min_leaf": 5}
 _OF_MANY_ROWS = {"max_leaves": 31, "min_leaf": 20}
 _CHECKED_ROWS = 64  # that boosted trees are compared with scikit-learn's forecasts on
+_FEWEST_HELD = 10  # rows that outer quantiles are calibrated on
+_SMALLEST_SPREAD = 1e-3  # of a quantile from the median, in units of the outcome's std
 
 
-class _BoostedTrees(TreePredictor):
+class _BoostedTrees(CompletingPredictor, TreePredictor):
     """Several boosted models of the same contexts, one for each outcome and loss."""
 
     def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:
@@ -134,7 +142,9 @@ class QuantileBoostingPredictor(_BoostedTrees):
 
         scenario j of M:   q(Φ⁻¹((j − ½) / M)),    q piecewise linear through (Φ⁻¹(level), quantile)
 
-    Quantiles that cross are sorted. Beyond the last levels the last line goes on.
+    Quantiles that cross are sorted. Beyond the last levels the last line goes on. Boosting fits the
+    outer quantiles too closely to the training rows: the first and the last are moved away from the
+    median by the factor that makes their interval cover rows held out as often as it says.
 
     When to use: for a `Newsvendor`, with shortage / (shortage + excess) among `levels`. A scenario
     of several outcomes has all at the same level: right for costs that are a sum over outcomes,
@@ -147,6 +157,14 @@ class QuantileBoostingPredictor(_BoostedTrees):
     max_leaves, min_leaf : int, optional
         Most leaves of a tree, and fewest training rows in a leaf: 8 and 5 with fewer than 600 rows,
         otherwise 31 and 20. The other parameters are those of `BoostingPredictor`.
+    calibration_share : float
+        Share of the rows, at random, that a second fit of the outer levels and the median holds
+        out for calibration; 0 for none. With fewer than 10 such rows there is none.
+
+    Attributes
+    ----------
+    outer_scale_ : ndarray (n_outcomes,)
+        The factor of each outcome; 1 without calibration.
     """
 
     levels: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -154,11 +172,25 @@ class QuantileBoostingPredictor(_BoostedTrees):
     learning_rate: float = 0.07
     max_leaves: int | None = None
     min_leaf: int | None = None
+    calibration_share: float = 0.25
     random_state: Any = 0
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        losses = [{"loss": "quantile", "quantile": level} for level in self._checked_levels()]
-        self._grow(X, y, losses)
+        levels = self._checked_levels()
+        self._grow(X, y, [{"loss": "quantile", "quantile": level} for level in levels])
+        share = require_number("calibration_share", self.calibration_share, at_least=0, below=1)
+        self.outer_scale_ = np.ones(y.shape[1])
+        outer = [levels[0], levels[_central(levels)], levels[-1]]
+        if int(share * len(X)) >= _FEWEST_HELD and outer[0] < outer[1] < outer[2]:
+            order = as_random_state(self.random_state).permutation(len(X))
+            held, train = np.split(order, [int(share * len(X))])
+            plain = clone(self).set_params(levels=outer, calibration_share=0.0)
+            quantiles = plain.fit(X[train], y[train]).predict_quantiles(X[held])
+            self.outer_scale_ = _covering_scale(quantiles, y[held], outer[2] - outer[0])
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take the fitted attributes; those stored before there was a calibration have none."""
+        super().restore({"outer_scale_": np.ones(state["n_outcomes_"])} | state)
 
     def _checked_levels(self) -> list[float]:
         levels = list(self.levels) if isinstance(self.levels, Sequence | np.ndarray) else []
@@ -175,7 +207,11 @@ class QuantileBoostingPredictor(_BoostedTrees):
         return self._quantiles(self.check_contexts(X))
 
     def _quantiles(self, X: np.ndarray) -> np.ndarray:
-        outputs = self._outputs(X).reshape(len(X), self.n_outcomes_, -1)
+        outputs = np.sort(self._outputs(X).reshape(len(X), self.n_outcomes_, -1), axis=2)
+        centre = _central(self.levels)
+        for outer in {0, outputs.shape[2] - 1} - {centre}:
+            spread = outputs[:, :, outer] - outputs[:, :, centre]
+            outputs[:, :, outer] = outputs[:, :, centre] + self.outer_scale_ * spread
         scale, mean = self.outcome_std_[:, None], self.outcome_mean_[:, None]
         return mean + scale * np.sort(outputs, axis=2)
 
@@ -186,3 +222,23 @@ class QuantileBoostingPredictor(_BoostedTrees):
         scores = ndtri((np.arange(n_scenarios) + 0.5) / n_scenarios)
         scores = np.broadcast_to(scores[:, None], (n_scenarios, self.n_outcomes_))
         return Scenarios(quantiles_at(scores, knots, quantiles))
+
+
+def _central(levels: Sequence[float]) -> int:
+    """The place of the level nearest to the median."""
+    return int(np.abs(np.array(levels) - 0.5).argmin())
+
+
+def _covering_scale(quantiles: np.ndarray, y: np.ndarray, share: float) -> np.ndarray:
+    """Factors by which intervals grow from the median to cover a share of outcomes.
+
+    Quantiles are (n_rows, n_outcomes, 3): lower, median, upper. An outcome's score is the factor
+    that just reaches it; its quantile over rows covers new ones as often as it says (conformal).
+    """
+    low, middle, high = np.moveaxis(quantiles, 2, 0)
+    least = np.maximum(_SMALLEST_SPREAD * y.std(axis=0), np.finfo(float).tiny)
+    reached = np.where(
+        y < middle, (middle - y) / np.maximum(middle - low, least),
+        (y - middle) / np.maximum(high - middle, least),
+    )  # fmt: skip
+    return np.quantile(reached, min(1.0, share * (1 + 1 / len(y))), axis=0)

@@ -1,7 +1,7 @@
-"""Scenarios of any other model: from its forecasts, and what became of earlier ones.
+"""Scenarios from the forecasts of any other model and the errors of its past forecasts.
 
-A `Forecast` says what the numbers of a forecast mean. To add one: a frozen dataclass with the
-methods below, exported and known to storage.
+A `Forecast` says whether the numbers are means, quantiles or draws. To add one: a frozen dataclass
+with the methods below, exported and known to storage.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,13 +22,13 @@ from forewise.predictors.sampling import equal_picks, outcome_order, quantiles_a
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import came_as, require_count, require_instance, require_level
 
-_MAX_SCORE = 4.0  # an outcome that no forecast thought possible
+_MAX_SCORE = 4.0  # of an outcome beyond all quantiles of its forecast
 
 
 class Forecast(ABC):
     """Meaning of a forecast's numbers, (n_contexts, n_outcomes, `width`).
 
-    An outcome is its forecast and a noise: scores of the past are the noise of the future.
+    An outcome is a function of its forecast and a noise. The noises of past rows are resampled.
     """
 
     @property
@@ -38,7 +38,7 @@ class Forecast(ABC):
 
     @abstractmethod
     def noise(self, forecast: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The noise that makes y (n_contexts, n_outcomes) of its forecast; called by `fit`."""
+        """The noise at which the forecast gives y (n_contexts, n_outcomes); called by `fit`."""
 
     @abstractmethod
     def values(self, forecast: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -97,7 +97,7 @@ class _Distribution(Forecast):
             ]
         if self.calibrated:
             return found
-        # Ranks have the dependence between outcomes, and nothing of the marginals.
+        # Ranks keep the dependence between outcomes and discard the marginals.
         ranks = found.argsort(axis=0, kind="stable").argsort(axis=0)
         return ndtri((ranks + 0.5) / len(y))
 
@@ -109,17 +109,17 @@ class _Distribution(Forecast):
 class QuantileForecast(_Distribution):
     """Quantiles of each outcome at some levels.
 
-    Quantiles are joined by lines in the normal score, of which the last go on; those that cross are
-    sorted.
+    The quantile function is piecewise linear in the normal score, extrapolated beyond the last
+    levels; crossing quantiles are sorted.
 
     Parameters
     ----------
     levels : sequence of float
         At least two, rising, between 0 and 1.
     calibrated : bool
-        Whether past outcomes say how often levels are reached: a forecast that is too sure, or too
-        high, is corrected. Without it levels are believed, and the past tells only how outcomes
-        move together.
+        Recalibrate on past outcomes, which corrects a forecast that is biased or overconfident.
+        Without it quantiles are used as they are, and past outcomes give only the dependence
+        between outcomes.
     """
 
     levels: Sequence[float]
@@ -172,11 +172,11 @@ class DrawForecast(_Distribution):
 
 @dataclass(eq=False, repr=False)
 class ForecastPredictor(Predictor):
-    """Scenarios of a forecaster that exists already.
+    """Scenarios from the forecasts of an existing model.
 
-    Its forecasts for past rows are compared with what happened; the errors, one of each outcome,
-    stay together and are added to new forecasts. Outcomes of a scenario so depend on each other as
-    in the past (an empirical copula), whatever the forecaster knew of that.
+    The errors of its forecasts for past rows are resampled, all outcomes of a row together, and
+    applied to new forecasts. Outcomes therefore depend on each other as in the past (an empirical
+    copula), whether or not the model describes their dependence.
 
     When to use: a model that you trust gives a mean, quantiles or draws for every row.
 
@@ -185,8 +185,8 @@ class ForecastPredictor(Predictor):
     forecast : Forecast
         What its numbers mean: `MeanForecast()`, `QuantileForecast(levels)`, `DrawForecast(n)`.
     model : object with predict, or list of such, optional
-        Fitted already, and not to the rows that are passed to `fit`: errors on rows that a model
-        has seen are too small. ``predict(X)`` gives (n_contexts,) or (n_contexts, columns), a list
+        Already fitted, to other rows than those passed to `fit`: errors on a model's own training
+        rows are too small. ``predict(X)`` gives (n_contexts,) or (n_contexts, columns), a list
         a column each. Without it the contexts are the forecasts themselves. Columns are those of
         the first outcome, then of the second, and so on.
 
@@ -200,6 +200,11 @@ class ForecastPredictor(Predictor):
 
     forecast: Forecast
     model: Any = None
+
+    censored_advice: ClassVar[str] = (
+        "a forecaster that exists already learned from outcomes or from sales, which is not said; "
+        "fit to forewise.predictors.completed(X, y, censored) if it forecasts outcomes"
+    )
 
     def __sklearn_clone__(self) -> ForecastPredictor:
         """With the same model: it is fitted, and a clone of it would not be."""

@@ -24,11 +24,11 @@ class StackedPredictor(Predictor):
 
         P(y | x) = Σ_k weight_k P_k(y | x)
 
-    Part k is asked for a share `weight_k` of the scenarios; what it draws has that weight in the
-    union. Parts whose share is less than one scenario are left out, the lightest first.
+    Part k draws a share `weight_k` of the scenarios, which have that weight in the union. Parts
+    whose share is less than one scenario are left out, those with the lowest weight first.
 
     When to use: several predictors are about equally good. A mixture is seldom worse than its best
-    part and hedges against the failure of any. `AutoLearner` chooses parts and weights by the cost
+    part, and robust to the failure of one. `AutoLearner` chooses parts and weights by the cost
     of decisions.
 
     Parameters
@@ -53,12 +53,13 @@ class StackedPredictor(Predictor):
         union.restore({name: fitted[name] for name in table if name in fitted})
         return union
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
         """Fit every part to contexts (n_contexts, n_features) and outcomes (.., n_outcomes)."""
         self.part_weights_ = self._checked_weights()
         check_training_data(self, X, y)
-        # The table as it came, because a part may need the names of its columns.
-        self.parts_ = [clone(part).fit(X, y) for part in self.predictors]
+        # The unchecked table, because a part may need the names of its columns.
+        bound = {} if censored is None else {"censored": censored}
+        self.parts_ = [clone(part).fit(X, y, **bound) for part in self.predictors]
         return self
 
     def _checked_weights(self) -> np.ndarray:
@@ -92,7 +93,7 @@ class StackedPredictor(Predictor):
         return Scenarios(torch.cat(values, dim=1), torch.cat(weights, dim=1))
 
     def extrapolates(self, X: np.ndarray) -> np.ndarray:
-        """Which checked contexts lie far outside of what one of the parts can judge."""
+        """Which checked contexts lie off the support of one of the parts."""
         used = [
             part for part, weight in zip(self.parts_, self.part_weights_, strict=True) if weight > 0
         ]

@@ -50,7 +50,7 @@ class Constraints:
     ----------
     variables : names of the decisions (n_decisions,)
     G, h, E, e : tensors (n_contexts | 1, n_rows, n_x), (n_contexts | 1, n_rows)
-        Columns behind the decisions are auxiliary variables; rows with them are not judged here.
+        Columns behind the decisions are auxiliary variables; rows with them are not checked here.
     names : names of the rows of G and of E, in this order; made from the rows where it is empty
     """
 
@@ -84,7 +84,7 @@ class Constraints:
         """Violation of every constraint by finite decisions ``(n_contexts, n_decisions)``.
 
         `like` ``(n_contexts, ...)`` has the size of usual decisions, the outcome say. A decision
-        that is zero beside it, and beside all decisions, is judged as zero.
+        that is zero beside it, and beside all decisions, counts as zero.
         """
         z, likely = self._sized(decision, like)
         return Violations(self, *self._row_violations(z, likely))
@@ -97,7 +97,7 @@ class Constraints:
     def _sized(
         self, decision: torch.Tensor, like: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The decisions to judge, and how large each may be taken to be in rows without a bound."""
+        """The decisions to check, and how large each may be taken to be in rows without a bound."""
         z = as_constant(decision)
         z = _zero_where_negligible(z, like, self._limits(z))
         reach = torch.minimum(_reach(z), self._limits(z))

@@ -9,6 +9,7 @@ from forewise.problems.base import Problem
 from forewise.problems.programs import Program, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver, TypedSolver, solver_for
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
@@ -68,6 +69,8 @@ class AutoSolver(ProgramSolver):
 
     def solve_program(self, program: Program) -> Solution:
         """Solve a program by the solver of its type."""
+        if isinstance(program, ScenarioProgram) and program.bounds:
+            return solve_with_bounds(program, self.solve_program)
         solver = solver_for(type(program), self.general, self.conic, self.integer)
         solution = solver.solve_program(program)
         if not (isinstance(solver, InteriorPointSolver) and isinstance(program, ScenarioProgram)):

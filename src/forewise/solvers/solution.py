@@ -50,6 +50,11 @@ class Duals:
     equality: torch.Tensor  # of E z = e
     scenario_inequality: torch.Tensor  # of T_j z + W_j u_j ≤ r_j (n_contexts, n_scenarios, n_rows)
     scenario_equality: torch.Tensor  # of F_j z + V_j u_j = s_j
+    # Of the program's bounds, like its variables; None where it has none.
+    lower: torch.Tensor | None = None
+    upper: torch.Tensor | None = None
+    recourse_lower: torch.Tensor | None = None
+    recourse_upper: torch.Tensor | None = None
 
     def __repr__(self) -> str:
         return with_shapes(self)
@@ -209,7 +214,7 @@ class Solution:
         def cast(value: Any) -> Any:
             if value is None or isinstance(value, torch.Tensor):
                 return None if value is None else value.to(dtype)
-            return type(value)(*(part.to(dtype) for part in vars(value).values()))
+            return type(value)(*map(cast, vars(value).values()))
 
         names = ("decision", "recourse", "objective", "duals", "cone_duals", "auxiliary")
         return replace(self, **{name: cast(getattr(self, name)) for name in names})

@@ -1,8 +1,8 @@
-"""Columns of a table as numbers: what was seen in training is applied to any later table.
+"""Encoding of a table's columns as numeric features, fitted in training and applied later.
 
-`Columns.from_frame` looks at each column, by its dtype or as it is told, and `encode` makes the
-matrix. A column that is none of the kinds below is refused with what to do. To add a kind: a frozen
-dataclass like these, in `_BY_NAME`, registered with the policies.
+`Columns.from_frame` infers the kind of each column from its dtype and values, unless the user
+names it; `encode` makes the matrix. A column of no known kind is an error that says what to do. To
+add a kind: a frozen dataclass like these, in `_BY_NAME`, registered with the policies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FEW = 10  # categories that are never too many
 
 
 class Column(Protocol):
-    """What was made of one column: its features, and how later values become them."""
+    """The encoding of one column: its features, and how later values become them."""
 
     name: str
     kind: ClassVar[str]
@@ -38,11 +38,11 @@ class Column(Protocol):
         """Names of the features."""
 
     @property
-    def told(self) -> str:
-        """What a person wants to know of it."""
+    def note(self) -> str:
+        """A remark for `Columns.frame`: what is filled in, how many categories there are."""
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
-        """Features (n_rows, n_features); what is unlike training is added to the report."""
+        """Features (n_rows, n_features); values not seen in training are reported."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class NumberColumn:
         return [self.name, *([f"{self.name}_missing"] if self.missing else [])]
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         return f"missing ones become {self.fill:g}, with an indicator" if self.missing else ""
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
@@ -80,7 +80,7 @@ class NumberColumn:
 class BooleanColumn:
     """Yes or no in any spelling, as 1 and 0; missing ones are 0, with an indicator if any were.
 
-    Where only crosses are written, an empty cell says no (`crosses`).
+    Where "x" is the only value, an empty cell means no (`crosses`).
     """
 
     name: str
@@ -101,7 +101,7 @@ class BooleanColumn:
         return [self.name, *([f"{self.name}_missing"] if self.missing else [])]
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         return "missing ones are 0, with an indicator" if self.missing else ""
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
@@ -140,7 +140,7 @@ class CategoryColumn:
         return [*own, f"{self.name}_other", *([f"{self.name}_missing"] if self.missing else [])]
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         rare = f", {self.others} rare ones together" if self.others else ""
         missing = ", missing ones apart" if self.missing else ""
         return f"{len(self.categories)} categories{rare}{missing}"
@@ -167,7 +167,7 @@ class CategoryColumn:
 class DateColumn:
     """Weekday, and sine and cosine of the day of the year and, with times, of the hour.
 
-    A trend is not read from a date: no later table would have dates that training has seen.
+    A date gives no trend: dates of later tables lie outside the range of training.
     """
 
     name: str
@@ -188,12 +188,12 @@ class DateColumn:
     @property
     def features(self) -> list[str]:
         week = [f"{self.name}_weekday_{day}" for day in range(7)]
-        waves = ["year", "hour"] if self.with_time else ["year"]
-        waved = [f"{self.name}_{wave}_{part}" for wave in waves for part in ("sin", "cos")]
-        return [*week, *waved, *([f"{self.name}_missing"] if self.missing else [])]
+        periods = ["year", "hour"] if self.with_time else ["year"]
+        cyclic = [f"{self.name}_{period}_{part}" for period in periods for part in ("sin", "cos")]
+        return [*week, *cyclic, *([f"{self.name}_missing"] if self.missing else [])]
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         return "weekday and season" + (" and hour" if self.with_time else "")
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
@@ -205,10 +205,10 @@ class DateColumn:
         weekday = (days.astype(np.int64) + 3) % 7
         year = days.astype("datetime64[Y]")
         share = (days - year.astype("datetime64[D]")).astype(float) / 365.2425
-        parts = [(weekday[:, None] == np.arange(7)) * 1.0, *_waves(share)]
+        parts = [(weekday[:, None] == np.arange(7)) * 1.0, *_sine_and_cosine(share)]
         if self.with_time:
             seconds = (read - read.astype("datetime64[D]")).astype(float)
-            parts += _waves(np.where(absent, 0.0, seconds) / 86400)
+            parts += _sine_and_cosine(np.where(absent, 0.0, seconds) / 86400)
         parts = [np.where(absent, 0.0, part.T).T for part in parts]
         if self.missing:
             parts.append(absent * 1.0)
@@ -217,7 +217,7 @@ class DateColumn:
 
 @dataclass(frozen=True)
 class IgnoredColumn:
-    """A column that is left out: told to be, or text that is the same in every row."""
+    """A column without features: by the user's choice, or because it is constant text."""
 
     name: str
     reason: str
@@ -228,7 +228,7 @@ class IgnoredColumn:
         return []
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         return self.reason
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
@@ -244,21 +244,21 @@ _BY_NAME: dict[str, Any] = {
 class Columns:
     """The columns of a table as features, as they were in training.
 
-    Numbers stay numbers; text that spells numbers, truth values or days is read as such; other text
-    becomes categories. Missing values are filled and told by a feature of their own. `encode` warns
-    (`ColumnWarning`) of what training has not seen, with counts.
+    Numbers stay numbers; text that spells numbers, booleans or dates is parsed; other text becomes
+    categories. Missing values are imputed, with an indicator feature. `encode` warns
+    (`ColumnWarning`) of values that training has not seen, with counts.
 
     Parameters
     ----------
     parts : list
-        What was made of each column, in the order of the columns. Made by `from_frame`.
+        The encoding of each column, in the order of the columns. Made by `from_frame`.
     """
 
     parts: list[Any]
 
     @classmethod
     def from_frame(cls, frame: Any, kinds: Mapping[str, str] | None = None) -> Self:
-        """Look at the columns of a pandas, polars or Arrow table.
+        """Fit the encoding to a pandas, polars or Arrow table.
 
         Parameters
         ----------
@@ -292,11 +292,11 @@ class Columns:
 
     @property
     def are_numbers(self) -> bool:
-        """Whether the table is its own matrix: numbers, none of them ever missing."""
+        """Whether nothing is encoded: all columns are numbers without missing values."""
         return self.features == self.names
 
     def places(self, column: int) -> list[int]:
-        """Numbers of the features that a column became."""
+        """Indices of the features of a column."""
         counts = [len(part.features) for part in self.parts]
         start = sum(counts[:column])
         return list(range(start, start + counts[column]))
@@ -304,7 +304,8 @@ class Columns:
     def encode(self, frame: Any, report: list[str] | None = None) -> np.ndarray:
         """Features (n_rows, n_features) of a table with the same columns, in the same order.
 
-        What training has not seen is appended to `report`; without one it is a `ColumnWarning`.
+        Values not seen in training are appended to `report`; without one, they give a warning
+        (`ColumnWarning`).
         """
         table = as_frame(frame)
         news: list[str] = [] if report is None else report
@@ -317,20 +318,20 @@ class Columns:
         return np.concatenate([np.empty((len(table), 0)), *blocks], axis=1)
 
     def frame(self) -> pd.DataFrame:
-        """What was made of each column: its kind, its features, what is worth knowing."""
+        """A row per column: its kind, its features, and a note."""
         import pandas as pd
 
-        rows = [(part.kind, ", ".join(part.features), part.told) for part in self.parts]
+        rows = [(part.kind, ", ".join(part.features), part.note) for part in self.parts]
         index = pd.Index(self.names, name="column")
         return pd.DataFrame(rows, index=index, columns=["kind", "features", "note"])
 
 
 def _column(name: str, column: pd.Series, wanted: str | None) -> Any:
-    """The kind of a column, as told or by its dtype and values."""
+    """The encoding of a column: the kind that is wanted, or that of its dtype and values."""
     from pandas.api import types
 
     if wanted == "ignore":
-        return IgnoredColumn(name, "left out, as told")
+        return IgnoredColumn(name, "left out, as asked")
     if wanted is not None:
         if wanted not in _BY_NAME:
             known = ", ".join(repr(kind) for kind in [*_BY_NAME, "ignore"])
@@ -376,7 +377,7 @@ def _from_objects(name: str, column: pd.Series) -> Any:
 
 
 def _refuse_almost_unique(name: str, column: pd.Series, counts: Counter[str], n_rows: int) -> None:
-    """Raise where a category for almost every row could say nothing of another row."""
+    """Raise where almost every row has a category of its own, which cannot generalise."""
     if len(counts) <= _FEW or len(counts) <= n_rows / 2:
         return
     others = [text for text in counts if spelling.decimal_mark([text]) is None]
@@ -429,7 +430,7 @@ def _booleans(name: str, column: pd.Series) -> np.ndarray:
         others = [str(v) for v in np.unique(values[(values != 0) & (values != 1)]) if v == v]
     else:
         codes, texts = spelling.distinct(column)
-        # Both spellings beside a text: a later table may have one of the two only.
+        # With "yes" and "no" beside it, since a later table may have only one of the two values.
         read = {text: spelling.as_booleans([text, "yes", "no"]) for text in texts if text}
         others = [text for text, meaning in read.items() if meaning is None]
         known = {text: meaning[text] for text, meaning in read.items() if meaning is not None}
@@ -473,7 +474,7 @@ def _filled(part: Any, values: np.ndarray, report: list[str]) -> np.ndarray:
     return np.column_stack([filled, absent * 1.0] if part.missing else [filled])
 
 
-def _waves(share: np.ndarray) -> list[np.ndarray]:
+def _sine_and_cosine(share: np.ndarray) -> list[np.ndarray]:
     return [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
 
 

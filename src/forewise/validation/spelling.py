@@ -1,8 +1,8 @@
-"""Text that means numbers, truth values or days, as spreadsheets write them.
+"""Parsing of text as numbers, booleans or dates, in the spellings that spreadsheets use.
 
-A whole column is read at once, because one value alone can be ambiguous: "1,234" is a decimal comma
-beside "1,2" and "03/04/2024" is a day in April beside "25/04/2024". Each reader returns None where
-the column is something else.
+A whole column is parsed at once, because one value alone can be ambiguous: "1,234" has a decimal
+comma if "1,2" is in the column, and "03/04/2024" is in April if "25/04/2024" is. Each parser
+returns None where the column is something else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What stands where a value is missing, in lower case.
+#: Spellings of a missing value, in lower case.
 MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "?", "-", "<na>", "nat"}
 _TRUE = {"1", "true", "t", "yes", "y", "on", "ja", "j", "oui", "si", "sí", "wahr", "vrai", "x", "✓"}
 _FALSE = {"0", "false", "f", "no", "n", "off", "nein", "non", "falsch", "faux"}
@@ -25,7 +25,7 @@ _POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _GROUPED_POINT = re.compile(r"[+-]?\d{1,3}([ ',]\d{3})+(\.\d+)?")  # 1,234.5
 _GROUPED_COMMA = re.compile(r"[+-]?\d{1,3}([ '.]\d{3})+(,\d+)?")  # 1.234,5
-_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: a thousand, or a little over one
+_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: 1234 or 1.234
 
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ](.+))?")
 _DAY_FIRST = re.compile(r"(\d{1,2})[.-](\d{1,2})[.-](\d{4}|\d{2})(?: (.+))?")
@@ -35,9 +35,9 @@ _COMPACT = re.compile(r"(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 
 
 def distinct(column: pd.Series) -> tuple[np.ndarray, list[str | None]]:
-    """The number of each row's text (n_rows,), and the texts, without spaces around.
+    """Codes (n_rows,) of the distinct texts of a column, and these texts, stripped of spaces.
 
-    Each text stands once but for spaces; None is what is missing.
+    The last text is None, for missing values.
     """
     import pandas as pd
 
@@ -50,7 +50,7 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, list[str | None]]:
 def as_booleans(texts: Iterable[str | None]) -> dict[str, float] | None:
     """1 for each spelling of yes and 0 for each of no; None unless the column has both.
 
-    Crosses alone are a column of yes and no too, whose empty cells say no.
+    A column whose only value is "x" or "✓" is boolean too: its empty cells mean no.
     """
     present = {text for text in texts if text is not None}
     lower = {text.lower() for text in present}
@@ -81,8 +81,8 @@ def decimal_mark(texts: Iterable[str | None]) -> str | None:
     if all(_POINT.fullmatch(text) for text in present):
         return "."
     if all(_COMMA.fullmatch(text) for text in present):
-        # Every comma before three digits: 1,234 and 12,500 are thousands, as nobody writes all
-        # numbers with three decimals; 0,125 is no thousand.
+        # If three digits follow every comma (1,234 and 12,500), commas separate thousands: few
+        # columns have three decimals throughout. 0,125 can only be a decimal comma.
         commas = [text for text in present if "," in text]
         return "." if all(_AMBIGUOUS.fullmatch(text) for text in commas) else ","
     if all(_POINT.fullmatch(text) or _GROUPED_POINT.fullmatch(text) for text in present):
@@ -95,8 +95,8 @@ def decimal_mark(texts: Iterable[str | None]) -> str | None:
 def as_days(texts: Iterable[str | None], day_first: bool | None = None) -> dict[str, Any] | None:
     """The moment of each text as datetime64[s]; spellings may differ from row to row.
 
-    2024-04-03, 2024/04/03, 20240403, 03.04.2024 (day first), 3 Apr 2024, 3/4/2024. Where slashes
-    could mean two days in every row, `day_first` says which; without it the column is no date.
+    2024-04-03, 2024/04/03, 20240403, 03.04.2024 (day first), 3 Apr 2024, 3/4/2024. Where
+    slashes are ambiguous in every row, `day_first` decides; without it the column is not a date.
     """
     present = {text for text in texts if text is not None}
     if not present:
@@ -110,7 +110,7 @@ def as_days(texts: Iterable[str | None], day_first: bool | None = None) -> dict[
 
 
 def slash_order(texts: Iterable[str | None]) -> bool | None:
-    """Whether 3/4/2024 has its day first, by the other rows; None if they do not tell."""
+    """Whether 3/4/2024 has its day first, by the other rows; None if they leave it open."""
     slashed = [match for text in texts if text and (match := _SLASHES.fullmatch(text))]
     if not slashed:
         return False

@@ -184,7 +184,7 @@ def _labels(tables: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _plain(table: Any, name: str, advice: str) -> Any:
-    """What scikit-learn can check: text and missing values are told by column here."""
+    """What scikit-learn can check: text and missing values are reported by column here."""
     table = table if as_frame(table) is None else as_frame(table)
     if is_series(table) or is_frame(table):
         frame = (

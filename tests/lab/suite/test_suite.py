@@ -102,13 +102,13 @@ def test_shifting_the_outcome_changes_nothing_but_the_fit(data_dir):
     """The costs of negative outcomes are as small as those of positive ones."""
     where = SuiteFit("linear-residuals", "low", 0, data_dir=data_dir)
     train, held = where.rows()
-    found = where.judge(where.fit(train), train, held)
+    found = where.evaluate(where.fit(train), train, held)
     assert found["cost"] < 0.2
     assert found["CRPS"] < 0.5
 
 
 @pytest.mark.slow
-def test_auto_learner_is_judged_as_the_others(data_dir, tmp_path):
+def test_auto_learner_is_evaluated_as_the_others(data_dir, tmp_path):
     run_suite(["auto"], ["low"], [0], output=tmp_path, data_dir=data_dir, progress=False)
     values = read_rows(tmp_path).set_index("metric")["value"]
     assert values["cost"] < 0.2
@@ -176,7 +176,7 @@ def test_fair_regret_is_that_of_the_papers_experiments():
     where, table = SuiteFit("forest", "nv1", 0), load_settings().experiments["nv1"]
     train, test = where.rows()
     predictor = ForestPredictor(n_trees=5, random_state=0, n_jobs=1).fit(train.X, train.y)
-    found = where.judge(predictor, train, test)
+    found = where.evaluate(predictor, train, test)
     setting = Setting(table.dataset, table.problem, table.oracle, 0, train.n_contexts)
     evaluation = make_evaluation(setting)
     scenarios = predictor.sample(test.X, 64, random_state=0)

@@ -32,7 +32,7 @@ from forewise.predictors.networks.settings import (
 from forewise.predictors.networks.training import Figures, Objective
 from forewise.validation.parameters import came_as, require_count, require_number
 
-_OUTCOME_ROOM = 0.5  # of the outcome's seen range, beyond it, that scenarios may reach
+_OUTCOME_ROOM = 0.5  # share of the outcome's range in training by which scenarios may exceed it
 _ROWS_AT_A_TIME = 8192  # when members are validated
 
 
@@ -64,8 +64,9 @@ class BayesianPredictor(NetworkPredictor):
         How columns are scaled and embedded: `PeriodicEmbedding()` by default, or
         `LinearEmbedding()` for the scaled columns alone.
     extrapolate : float
-        Inputs are held at this share of their column's range beyond it: 0 at the range itself,
-        `math.inf` nowhere. Scenarios are held at half of the outcome's range beyond that.
+        Inputs are clipped at this share of their column's range beyond it: 0 clips to the range
+        itself, `math.inf` not at all. Scenarios are clipped at half of the outcome's range
+        beyond it.
     off_support : OffSupportFallback, optional
         Past outcomes in place of scenarios, for contexts off the support of the training data.
     training : Training, optional
@@ -83,7 +84,7 @@ class BayesianPredictor(NetworkPredictor):
 
     defaults: ClassVar[TrainingDefaults] = TrainingDefaults(
         epochs=256,
-        max_steps=4000,
+        max_steps=2600,
         batch_size=BatchShare(1 / 8, 32, 256),
         learning_rate=0.15,
         schedule=CosLogSchedule(),
@@ -106,6 +107,9 @@ class BayesianPredictor(NetworkPredictor):
     @property
     def _embedding(self) -> Embedding:
         return PeriodicEmbedding() if self.embedding is None else self.embedding
+
+    def _require_censored_head(self, n_outcomes: int) -> None:
+        """Every head takes lower bounds."""
 
     def _measured(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         centre, scale = centre_and_scale(X)
@@ -150,7 +154,7 @@ class BayesianPredictor(NetworkPredictor):
         share, in_time = (self.training or Training()).held_out(self.defaults)
         if validation is not None:
             share = 0.0
-        n_rows = len(rows[0])
+        n_rows = len(rows.x)
         folds = Folds.make(n_rows, network.n_members, share, in_time, np.random.default_rng(seed))
         return MemberLikelihood(rows, validation, folds)
 
@@ -173,19 +177,19 @@ class BayesianPredictor(NetworkPredictor):
 
 @dataclass(frozen=True)
 class Folds:
-    """Rows that each member trains on and is judged by, (n_members, rows)."""
+    """Rows that each member trains on and is validated on, (n_members, rows)."""
 
     train: Tensor
-    held: Tensor | None  # None: all rows are trained on
+    held: Tensor | None  # None: all are training rows
 
     @classmethod
     def make(
         cls, n_rows: int, n_members: int, share: float, in_time: bool, random: np.random.Generator
     ) -> Folds:
-        """Member k holds out fold k; when all folds are held, the rows are dealt anew.
+        """Member k holds out fold k; with more members than folds, rows are shuffled anew.
 
-        A few rows may be left out of a member's hold-out, so that all hold as many. Rows in order
-        of time are cut into runs, the same every time.
+        A few rows may be left out of a fold, so that all are equally large. Rows in order of time
+        are cut into windows, the same every time.
         """
         n_folds = round(1 / share) if share else 1
         if n_folds < 2 or n_rows < 2 * n_folds:
@@ -222,14 +226,14 @@ class MemberLikelihood(Objective):
         return {"the objective": "likelihood", "the validation rows": self.validation}
 
     def batches(self, size: int, generator: Generator) -> Sequence[Tensor]:
-        """Each member has an order of its own; rows that do not fill a batch wait."""
+        """Each member has an order of its own; rows that do not fill a batch are left out."""
         order = torch.rand(self.folds.train.shape, generator=generator).argsort(1)
         order = self.folds.train.gather(1, order)
         return order[:, : max(1, self.n_rows // size) * size].split(size, 1)
 
     def loss(self, network: Any, rows: Tensor, generator: Generator) -> Tensor:
-        x, y = (part[rows] for part in self.rows)
-        return network.inference.loss(network, x, y, generator)
+        x, y, censored = self.rows.of(rows).seen
+        return network.inference.loss(network, x, y, generator, censored)
 
     def validate(self, network: Any, epoch: int, generator: Generator) -> Figures:
         """The loss of each member at the means of its weights."""
@@ -244,17 +248,17 @@ class MemberLikelihood(Objective):
 
     def finish(self, network: Any) -> None:
         """The posterior of the rows trained on; correlations of noises from those held out."""
-        x, y = self.rows
+        x, y = self.rows[:2]
         network.update_posterior(x[self.folds.train])
         held = self._held(network.n_members)
         network.update_correlations(*(held or (x[self.folds.train], y[self.folds.train])))
 
-    def _held(self, n_members: int) -> Pair | None:
-        """Rows that no member, or each of them, has not seen."""
+    def _held(self, n_members: int) -> tuple[Tensor, Tensor] | None:
+        """Validation rows: those held out of all members, or of each."""
         if self.validation is not None:
-            x, y = self.validation
+            x, y = self.validation[:2]
             return x.expand(n_members, -1, -1), y.expand(n_members, -1, -1)
         if self.folds.held is None:
             return None
-        x, y = self.rows
+        x, y = self.rows[:2]
         return x[self.folds.held], y[self.folds.held]

@@ -1,4 +1,4 @@
-"""How a network with members sees the columns: robust scaling, and an embedding of each column.
+"""Inputs of a network with members: robust scaling, and an embedding of each column.
 
 An `Embedding` is a value with the settings; its module holds the weights. To add one: a frozen
 dataclass with `width` and `module`, exported and known to storage.
@@ -83,7 +83,7 @@ class LinearEmbedding(Embedding):
 
 @dataclass(frozen=True)
 class PeriodicEmbedding(Embedding):
-    """Each column, and a few learned combinations of cosines of it, as RealMLP has them.
+    """Each column, and a few learned combinations of cosines of it, as in RealMLP.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class PeriodicEmbedding(Embedding):
     n_frequencies : int
         Cosines of each column.
     frequency_scale : float
-        Standard deviation of the first frequencies, in waves per interquartile range.
+        Standard deviation of the first frequencies, in periods per interquartile range.
     size : int
         Combinations of cosines beside the column itself.
     """
@@ -116,7 +116,7 @@ class PeriodicEmbedding(Embedding):
 
 
 class InputScales(nn.Module):
-    """A factor for each input; columns that say nothing can shrink away."""
+    """A factor for each input, so that uninformative columns can shrink."""
 
     def __init__(self, n_members: int, width: int) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ from forewise.predictors.networks.member_heads import MemberHead
 from forewise.predictors.networks.network import Network
 from forewise.predictors.sampling import stratified_normals
 
-#: Steps of parameters in units of the learning rate, as RealMLP has them.
+#: Steps of parameters in units of the learning rate, those of RealMLP.
 _BIAS_RATE, _EMBEDDING_RATE, _SCALE_RATE = 0.1, 0.1, 6.0
 
 
@@ -98,7 +98,14 @@ class Inference(ABC):
     log_std_rate: float = 1.0  # step of log-stds, in units of the learning rate
 
     @abstractmethod
-    def loss(self, network: MemberNetwork, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
+    def loss(
+        self,
+        network: MemberNetwork,
+        x: Tensor,
+        y: Tensor,
+        generator: Generator,
+        censored: Tensor | None = None,
+    ) -> Tensor:
         """Loss of one batch (n_members,), without the divergence; called once per step."""
 
     def prior(self, n_members: int, n_outcomes: int, width: int) -> Tensor:
@@ -250,7 +257,7 @@ class MemberNetwork(Network):
         covariance = scores.T @ scores
         spread = covariance.diagonal().clamp_min(1e-9).sqrt()
         correlation = covariance / spread[:, None] / spread
-        # Shrunk as if as many rows as there are outcomes had shown no correlation.
+        # Shrunk as by n_outcomes more rows without correlation.
         n_rows, eye = y.shape[-2] * len(y), torch.eye(count, dtype=torch.float64)
         shrunk = (n_rows * correlation + count * eye) / (n_rows + count)
         self.noise_root.copy_(torch.linalg.cholesky(shrunk))

@@ -64,9 +64,9 @@ class ExponentialSchedule(Schedule):
 
 @dataclass(frozen=True)
 class CosLogSchedule(Schedule):
-    """Cosine waves from 0 to 1 and back, each twice as long as the one before; changes every step.
+    """Cosine cycles from 0 to 1 and back, each twice as long as the one before; changes every step.
 
-    RealMLP's. Every wave ends with small steps, so that the best epoch may be an early one.
+    RealMLP's. Every cycle ends with small steps, so that the best epoch may be an early one.
     """
 
     n_waves: int = 4
@@ -135,7 +135,7 @@ class Training:
     Parameters
     ----------
     epochs : int, optional
-        200; for a `BayesianPredictor` 256, or fewer where these take more than 4,000 steps.
+        200; for a `BayesianPredictor` 256, or fewer where these take more than 2,600 steps.
     batch_size : int, optional
         128; for a `BayesianPredictor` an eighth of the rows, as a power of two from 32 to 256.
     learning_rate : float, optional

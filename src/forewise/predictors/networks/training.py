@@ -106,7 +106,7 @@ def train(job: Job, asked: Training) -> History:
                 if checkpoint:
                     checkpoint.save(network, optimiser, state)
         except KeyboardInterrupt:
-            # Before the first epoch has ended there is nothing to keep.
+            # Before the end of the first epoch there is nothing to keep.
             if asked.on_interrupt == "raise" or not state.history:
                 raise
             state.history[-1]["interrupted"] = 1.0
@@ -186,7 +186,7 @@ def optimiser_of(network: Network, settings: CompleteTraining) -> torch.optim.Op
 
 
 def validation_generator(seed: int) -> Generator:
-    """The generator of validation: the same draws after every epoch, so that none is luckier."""
+    """The generator of validation: the same draws after every epoch, so that epochs compare."""
     return Generator().manual_seed(_mixed(seed, 0))
 
 

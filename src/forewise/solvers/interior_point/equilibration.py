@@ -3,9 +3,10 @@
 Beside losses around 1e8, neither a path nor a residual relative to the largest variable can see
 holdings around 1. Such contexts are solved, and verified, in units of the variables in which the
 coefficients of each row that links variables, and the roots of the quadratic costs' diagonals, are
-alike. A variable that no row links to others is measured by the right-hand sides of its rows. Rows
-need no scaling: residuals are relative to a row's largest coefficient. Units are powers of two, so
-that they round nothing.
+alike. Rows say nothing of how large variables are that none of them links, directly or through
+others: there the right-hand sides may, or a loose bound may mislead. Where they say something else
+than the coefficients, a solution must be accurate in both units. Rows need no scaling: residuals
+are relative to a row's largest coefficient. Units are powers of two, so that they round nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from dataclasses import replace
 import torch
 
 from forewise.problems.programs import ScenarioProgram
-from forewise.solvers.solution import Solution
+from forewise.solvers.interior_point.core import (
+    Points,
+    ProgramArrays,
+    as_arrays,
+    balanced_units,
+)
+from forewise.solvers.interior_point.verification import ACCEPTED, residuals_of_points
+from forewise.solvers.solution import Solution, Status
 
-_SPREAD = 16  # powers of two between the units from which on they are used
-_ROUNDS = 40  # of fitting rows and columns in turn
-_LARGE_COUNTS = 4.0  # times as much as a small one does an entry that is larger than the others
-_SMALLEST = 2.0**-50  # of a row's largest coefficient: below, an entry may be rounding noise
-_NOISE_BITS = 30.0  # below the longest distance to a row: shorter ones may be rounding noise
+Solve = Callable[[ScenarioProgram, ProgramArrays], Solution]
 
 # Which units multiply the trailing dimensions of a block: z's, u's, or none (rows).
 _UNITS = {
@@ -31,44 +35,81 @@ _UNITS = {
 }
 
 
-def solve_in_units(
-    program: ScenarioProgram,
-    contexts: torch.Tensor,
-    units: torch.Tensor,
-    solve: Callable[[ScenarioProgram], Solution],
-) -> Solution:
-    """Solve a program, some contexts in the units of their variables that `other_units` found.
+def solve_in_units(program: ScenarioProgram, solve: Solve) -> Solution:
+    """Solve a program, each context in units of its variables that suit it.
 
     `solve` must treat every context alone.
     """
-    changed = _in_units(program.take(contexts.to(program.weights.device)), units, solve)
-    if len(contexts) == program.n_contexts:
-        return changed
-    rest = sorted(set(range(program.n_contexts)) - set(contexts.tolist()))
-    unchanged = solve(program.take(torch.tensor(rest, device=program.weights.device)))
-    unsolved = Solution.unsolved(program, [None] * program.n_contexts)
-    return unsolved.with_contexts(rest, unchanged).with_contexts(contexts.tolist(), changed)
+    arrays = as_arrays(program)
+    fitted, placed = _exponents(arrays)
+    if placed is None:
+        return _solve_in(program, fitted, solve, arrays)
+    solution = _solve_in(program, fitted + placed, solve)
+    again = _not_accurate_in(program, fitted, solution, placed.any(1))
+    if not again:
+        return solution
+    part, placed, fitted = program.take(_on(program, again)), placed[again], fitted[again]
+    other = _solve_in(part, fitted, solve)
+    wrong = _not_accurate_in(part, fitted + placed, other, placed.any(1))
+    unsolved = Solution.unsolved(program, [None] * len(wrong))
+    return solution.with_contexts(again, other.with_contexts(wrong, unsolved) if wrong else other)
 
 
-def _in_units(
+def _not_accurate_in(
+    program: ScenarioProgram, exponents: torch.Tensor, found: Solution, asked: torch.Tensor
+) -> list[int]:
+    """Which of the contexts asked for are inaccurate, or were not solved accurately in other units.
+
+    What was proved of a context, that it is infeasible say, holds in any units.
+    """
+    contexts = [
+        i
+        for i in asked.nonzero().flatten().tolist()
+        if found.status[i] in (Status.OPTIMAL, Status.INACCURATE)
+    ]
+    if not contexts:
+        return []
+    scaled, (z, u) = _in_units(program.take(_on(program, contexts)), exponents[contexts])
+    duals = found.duals
+    parts = (
+        found.decision[contexts] / z,
+        found.recourse[contexts] / u,
+        *(part[contexts] for part in (duals.inequality, duals.scenario_inequality)),
+        *(part[contexts] for part in (duals.equality, duals.scenario_equality)),
+    )
+    points = Points(*(part.detach().cpu().numpy() for part in parts))
+    worst = residuals_of_points(as_arrays(scaled), points, program.weights.device).worst
+    return [i for i, ok in zip(contexts, (worst <= ACCEPTED).tolist(), strict=True) if not ok]
+
+
+def _solve_in(
     program: ScenarioProgram,
-    units: torch.Tensor,
-    solve: Callable[[ScenarioProgram], Solution],
+    exponents: torch.Tensor,
+    solve: Solve,
+    arrays: ProgramArrays | None = None,
 ) -> Solution:
-    """Solve a program in units ``(n_contexts, n_z + n_u)`` of its variables."""
-    of = {"z": units[:, : program.n_decisions], "u": units[:, program.n_decisions :]}
+    """Solve a program in units of its variables, powers of two; where they are all 1, as it is."""
+    changed = exponents.any(1).nonzero().flatten().tolist()
+    if not changed:
+        return solve(program, as_arrays(program) if arrays is None else arrays)
+    units = exponents[changed]
+    found = _solve_scaled(program.take(_on(program, changed)), units, solve)
+    if len(changed) == program.n_contexts:
+        return found
+    rest = sorted(set(range(program.n_contexts)) - set(changed))
+    unsolved = Solution.unsolved(program, [None] * program.n_contexts)
+    unchanged = program.take(_on(program, rest))
+    as_it_is = solve(unchanged, as_arrays(unchanged))
+    return unsolved.with_contexts(rest, as_it_is).with_contexts(changed, found)
 
-    def scaled(name: str, block: torch.Tensor) -> torch.Tensor:
-        letters = _UNITS.get(name, "")
-        for place, letter in enumerate(letters):
-            if letter != "-":
-                shape = [len(units), *(1,) * (block.ndim - 1)]
-                shape[place - len(letters)] = -1
-                block = block * of[letter].reshape(shape)
-        return block
 
-    found = solve(program.map(scaled))
-    z, u = of["z"], of["u"].unsqueeze(1)
+def _on(program: ScenarioProgram, contexts: list[int]) -> torch.Tensor:
+    return torch.tensor(contexts, device=program.weights.device)
+
+
+def _solve_scaled(program: ScenarioProgram, exponents: torch.Tensor, solve: Solve) -> Solution:
+    scaled, (z, u) = _in_units(program, exponents)
+    found = solve(scaled, as_arrays(scaled))
     certificates = {
         i: certificate
         if certificate.decision_ray is None or certificate.recourse_ray is None
@@ -84,89 +125,39 @@ def _in_units(
     )
 
 
-def other_units(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor]:
-    """The contexts that need other units, and those, ``(contexts, n_z + n_u)``."""
-    entries, right = _pattern(program)
-    top = entries.amax(-1, keepdim=True)
-    present = entries > _SMALLEST * top
-    least = torch.where(present, entries, torch.inf).amin(-1, keepdim=True)
-    linking = present & (present.sum(-1, keepdim=True) > 1)
-    alone = present.any(1) & ~linking.any(1)
-    wide = (top > 2.0**_SPREAD * least).flatten(1).any(1) | alone.any(1)
-    if not bool(wide.any()):
-        return torch.zeros(0, dtype=torch.long), entries.new_zeros(0, entries.shape[-1])
-    candidates = wide.expand(program.n_contexts).nonzero().flatten()
+def _in_units(
+    program: ScenarioProgram, exponents: torch.Tensor
+) -> tuple[ScenarioProgram, tuple[torch.Tensor, torch.Tensor]]:
+    """A program in units 2^exponents ``(n_contexts, n_z + n_u)``, and those of z and u."""
+    units = torch.exp2(exponents).to(program.weights)
+    of = {"z": units[:, : program.n_decisions], "u": units[:, program.n_decisions :]}
 
-    def of_candidates(block: torch.Tensor) -> torch.Tensor:
-        return block.expand(program.n_contexts, *block.shape[1:])[candidates]
+    def scaled(name: str, block: torch.Tensor) -> torch.Tensor:
+        letters = _UNITS.get(name, "")
+        if name in program.sparse:
+            pattern = program.sparse[name]
+            for letter, places in zip(letters, (pattern.rows, pattern.columns), strict=True):
+                if letter != "-":
+                    factors = of[letter][:, places]
+                    block = block * factors.reshape(len(units), *(1,) * (block.ndim - 2), -1)
+            return block
+        for place, letter in enumerate(letters):
+            if letter != "-":
+                shape = [len(units), *(1,) * (block.ndim - 1)]
+                shape[place - len(letters)] = -1
+                block = block * of[letter].reshape(shape)
+        return block
 
-    exponents = _fit(of_candidates(torch.where(linking, entries.log2(), torch.nan)))
-    if bool(alone.any()):
-        lengths = (right.unsqueeze(-1) / entries).log2()
-        lengths = torch.where(present & (right > 0).unsqueeze(-1), lengths, torch.nan)
-        exponents = _placed(exponents, of_candidates(lengths), of_candidates(alone))
-    exponents = exponents.round()
-    changed = exponents.amax(1) - exponents.amin(1) >= _SPREAD
-    return candidates[changed], torch.exp2(exponents[changed]).to(program.weights)
+    return program.map(scaled), (of["z"], of["u"].unsqueeze(1))
 
 
-def _placed(exponents: torch.Tensor, lengths: torch.Tensor, alone: torch.Tensor) -> torch.Tensor:
-    """Units of variables that no row links to others, ``(B, columns)``.
+def _exponents(arrays: ProgramArrays) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Logarithms of the units that coefficients ask for, and what right-hand sides add to them.
 
-    Rows say nothing of how large such a variable is beside the others, but right-hand sides do:
-    `lengths` (B, rows, columns) are logarithms of |b| / |a|, and in the units that are found they
-    are alike. A variable all of whose rows pass through the origin gets the unit of the others.
+    Each ``(n_contexts, n_z + n_u)``, 0 in contexts that need none; the second is None where no
+    context does. `src/core/balance.hpp` finds them.
     """
-    longest = lengths.nan_to_num(-torch.inf).amax(1, keepdim=True)
-    lengths = torch.where(lengths > longest - _NOISE_BITS, lengths, torch.nan)
-    natural = lengths.nanmedian(1).values
-    linked = torch.where(alone, torch.nan, natural - exponents).nanmedian(1, keepdim=True).values
-    placed = torch.where(alone, natural - linked.nan_to_num(0.0), torch.nan)
-    usual = torch.where(alone, placed, exponents).nanmedian(1, keepdim=True).values
-    placed = torch.where(placed.isnan(), usual.nan_to_num(0.0), placed)
-    return torch.where(alone, placed, exponents)
-
-
-def _fit(logs: torch.Tensor) -> torch.Tensor:
-    """What to add to the columns so that the entries of each row are alike, ``(B, columns)``.
-
-    Rows and columns are fitted in turn. Absolute deviations count, and those of large entries
-    more: a small one may as well be missing.
-    """
-    there = ~logs.isnan()
-    logs = logs.nan_to_num(0.0)
-    rows, columns = logs.new_zeros(*logs.shape[:2], 1), logs.new_zeros(len(logs), 1, logs.shape[2])
-    for _ in range(_ROUNDS):
-        for dim in (2, 1):
-            off = logs + columns - rows
-            weight = there * torch.where(off > 0, _LARGE_COUNTS, 1.0) / (off.abs() + 1.0)
-            step = (weight * off).sum(dim, True) / weight.sum(dim, True).clamp_min(1e-9)
-            rows, columns = (rows + step, columns) if dim == 2 else (rows, columns - step)
-    return columns.squeeze(1)
-
-
-def _pattern(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor]:
-    """Largest coefficients ``(B | 1, rows, n_z + n_u)``, right-hand sides ``(B | 1, rows)``.
-
-    Of all scenarios; roots of the quadratic costs' diagonals are the last row.
-    """
-    P, G, E, h, e = (getattr(program, name).detach().abs() for name in "PGEhe")
-    D, T, W, F, V, r, s = (_over_scenarios(getattr(program, name)) for name in "DTWFVrs")
-    # The diagonals bound a convex cost's other entries: |P_ij|² ≤ P_ii P_jj.
-    P, D = (block.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(1) for block in (P, D))
-    T = torch.nn.functional.pad(T, (0, 0, 0, W.shape[-2] - T.shape[-2]))
-    lead = max(block.shape[0] for block in (P, G, E, D, T, W, F, V, h, e, r, s))
-    G, E = (torch.nn.functional.pad(block, (0, program.n_recourse)) for block in (G, E))
-    pairs = ((G,), (E,), (T, W), (F, V), (P, D))
-    rows = [torch.cat([part.expand(lead, -1, -1) for part in pair], dim=-1) for pair in pairs]
-    right = [part.expand(lead, -1) for part in (h, e, r, s, h.new_zeros(1, 1))]
-    return torch.cat(rows, dim=1).cpu(), torch.cat(right, dim=1).cpu()
-
-
-def _over_scenarios(block: torch.Tensor) -> torch.Tensor:
-    """Largest absolute value over the scenarios, ``(B | 1, rows, columns)``."""
-    block = block.detach()
-    if not block.numel():
-        return block.new_zeros(block.shape[0], *block.shape[2:])
-    low, high = torch.aminmax(block, dim=1)
-    return torch.maximum(high, -low)
+    fitted, placed = (
+        torch.from_numpy(part).expand(len(arrays.weights), -1) for part in balanced_units(arrays)
+    )
+    return fitted, placed if bool(placed.any()) else None
