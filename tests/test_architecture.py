@@ -18,7 +18,7 @@ LAYERS = [
     "_core",
     *("exceptions", "display", "storage", "validation", "scenarios", "problems", "solvers"),
     *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "evaluation"),
-    *("plots", "testing", "demo", "cli"),
+    *("figures", "plots", "explanation", "report", "testing", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}

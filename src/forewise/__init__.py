@@ -36,6 +36,7 @@ _HOMES = {
     "forewise.learners": "AutoLearner CombinedLearner DecoupledLearner DirectLearner Learner",
     "forewise.policy": "Policy load_policy",
     "forewise.evaluation": "evaluate_rolling fair_regret regret",
+    "forewise.explanation": "Explanation explain",
 }
 _NAMESPACES = {
     "datasets": "forewise.datasets",
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     from forewise.exceptions import InvalidInputError as InvalidInputError
     from forewise.exceptions import MissingDataError as MissingDataError
     from forewise.exceptions import SolveError as SolveError
+    from forewise.explanation import Explanation as Explanation
+    from forewise.explanation import explain as explain
     from forewise.learners import AutoLearner as AutoLearner
     from forewise.learners import CombinedLearner as CombinedLearner
     from forewise.learners import DecoupledLearner as DecoupledLearner
