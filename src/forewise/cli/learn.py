@@ -24,6 +24,12 @@ Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and
 TimeLimit = Annotated[
     float | None, typer.Option(min=0.1, help="Seconds for comparing methods; the plan's otherwise.")
 ]
+Current = Annotated[
+    str | None, typer.Option(help="Column with what was decided so far, to compare with.")
+]
+Window = Annotated[
+    str, typer.Option(help="Learned anew each week, month, quarter or year, or so many days.")
+]
 #: The plan that a policy was fitted by, kept in its folder.
 PLAN = "plan.toml"
 
@@ -45,6 +51,7 @@ def fit(
     from forewise import tables
     from forewise.cli.plan import read_plan
     from forewise.cli.templates import own_problem
+    from forewise.storage import write_file
 
     read = read_plan(plan)
     own = None if problem is None else own_problem(problem)
@@ -58,7 +65,7 @@ def fit(
     with about(table):
         planner.fit(frame)
     planner.save(output)
-    (output / PLAN).write_bytes(plan.read_bytes())
+    write_file(output / PLAN, plan.read_bytes())
     if json:
         screen.as_json(
             {
@@ -80,25 +87,13 @@ def fit(
 def evaluate(
     policy: Folder,
     table: Table,
-    current: Annotated[
-        str | None, typer.Option(help="Column with what was decided so far, to compare with.")
-    ] = None,
-    window: Annotated[
-        str, typer.Option(help="Learned anew each week, month, quarter or year, or so many days.")
-    ] = "month",
+    current: Current = None,
+    window: Window = "month",
     time_limit: TimeLimit = None,
     json: Json = False,
 ) -> None:
     """Judge a policy as if it had been used: learn from the past, decide the days after it."""
-    from forewise import tables
-    from forewise.cli.stream import about
-
-    with screen.work(f"reading {table}"):
-        frame = tables.read(table)
-    planner = planner_in(policy, time_limit)
-    length = int(window) if window.isdecimal() else window
-    with about(table), screen.work("evaluating: every window decided by what was known before it"):
-        judged = planner.evaluate(frame, current=current, window=length)
+    judged = evaluated(policy, table, current, window, time_limit)
     if json:
         screen.as_json(
             {
@@ -111,6 +106,27 @@ def evaluate(
         )
         return
     show_evaluation(judged)
+
+
+def evaluated(
+    folder: Path, table: Path, current: str | None, window: str, time_limit: float | None
+) -> Evaluation:
+    """The evaluation of a policy; one that was made of the same files is taken again."""
+    from forewise import tables
+    from forewise.cli.kept import keep, kept
+    from forewise.cli.stream import about
+
+    planner, asked = planner_in(folder, time_limit), [current, window, time_limit]
+    known = kept(folder, table, asked)
+    if known is not None:
+        return known
+    with screen.work(f"reading {table}"):
+        frame = tables.read(table)
+    length = int(window) if window.isdecimal() else window
+    with about(table), screen.work("evaluating: every window decided by what was known before it"):
+        judged = planner.evaluate(frame, current=current, window=length)
+    keep(judged, folder, table, asked)
+    return judged
 
 
 def planner_of(plan: Plan, problem: fw.Problem, **overriding: Any) -> fw.Planner:

@@ -28,6 +28,7 @@ def init(
     from forewise.cli.proposal import propose
     from forewise.cli.templates import TEMPLATES
     from forewise.cli.writing import OWN_PROBLEM, plan_text
+    from forewise.storage import write_file
 
     kind = template or "newsvendor"
     if kind not in TEMPLATES:
@@ -66,11 +67,11 @@ def init(
     if proposal.date is None:
         note("no column of days was found: rows are taken to be in no order")
     text = plan_text(proposal, kind, values, str(table), horizon)
-    output.write_text(text, encoding="utf-8")
+    write_file(output, text.encode())
     result(f"Wrote [bold]{escape(str(output))}[/]: correct what is wrong there, then")
     own = ""
     if kind == "cvxpy":
-        module.write_text(OWN_PROBLEM.format(module="problem", n=len(proposal.outcome)))
+        write_file(module, OWN_PROBLEM.format(module="problem", n=len(proposal.outcome)).encode())
         result(f"Wrote [bold]{escape(str(module))}[/], an example of a problem in Python")
         own = " --problem problem:problem"
     result(f"  [cyan]forewise fit {table} --plan {output}{own} -o policy[/]")

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import pandas as pd
 import typer
+from rich.text import Text
 
 from forewise.cli import screen
-from forewise.cli.learn import Folder, Json, Table, load
+from forewise.cli.learn import (
+    Current,
+    Folder,
+    Json,
+    Table,
+    TimeLimit,
+    Window,
+    evaluated,
+    load,
+)
 from forewise.cli.screen import escape, interval, note, result, table_of
 from forewise.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from forewise.explanation import Explanation
+    from forewise.planner.policy import PlannerPolicy
 
 Future = Annotated[
     Path | None,
@@ -67,30 +82,12 @@ def explain(
     json: Json = False,
 ) -> None:
     """Why a decision is what it is: what drives it, and what would change it."""
-    from forewise import tables
-    from forewise.cli.stream import about, recent
-
-    stored = load(policy)
     with screen.work("explaining"):
-        wanted = None
-        first = None
-        if future is not None:
-            rows = tables.read(future)
-            if row not in rows.index:
-                raise InvalidInputError(
-                    f"--row must be a row of {future}, from {rows.index[0]} to {rows.index[-1]}, "
-                    f"but is {row}"
-                )
-            wanted = rows.loc[[row]]
-            if stored.roles.date is not None:
-                first = stored.roles.days(wanted, "the future", stored.recipe.day_first).min()
-        past = recent(stored, table, first)
-        with about(future or table, table):
-            why = stored.explain(past, wanted)
+        why = explanation(load(policy), table, future, row)
     if json:
         screen.as_json(why.to_dict())
     else:
-        typer.echo(why.text())
+        result(Text(why.text()))
 
 
 def report(
@@ -100,12 +97,79 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="One page, for a browser.")] = Path(
         "report.html"
     ),
-    current: Annotated[
-        str | None, typer.Option(help="Column with what was decided so far, to compare with.")
-    ] = None,
+    current: Current = None,
+    window: Window = "month",
+    time_limit: TimeLimit = None,
 ) -> None:
     """One self-contained page: what it saves, how sure that is, tomorrow's decisions, and more."""
-    raise NotImplementedError
+    from forewise import tables
+    from forewise.cli.stream import decisions
+    from forewise.planner.roles import numbers
+    from forewise.report import report as write_report
+
+    tables.require_writable(output, ".html", ".htm")
+    stored = load(policy)
+    decided, why = None, None
+    if future is not None:
+        with screen.work("deciding"):
+            decided = pd.concat(list(decisions(stored, table, future)))
+            made = decided[decided[stored.decision_names[0]].notna()]
+            if len(made):
+                why = explanation(stored, table, future, int(made.index[0]))
+    judged = evaluated(policy, table, current, window, time_limit)
+    with screen.work("drawing the page"):
+        frame = tables.read(table)
+        frame = frame.assign(**{name: numbers(frame[name]) for name in stored.roles.outcome})
+        write_report(stored, frame, judged, output, decisions=decided, explanation=why)
+    result(f"The report is in [bold]{escape(str(output))}[/]: open it in a browser")
+
+
+def explanation(policy: PlannerPolicy, table: Path, future: Path | None, row: int) -> Explanation:
+    """Why one row of a file, or of the table's open rows, is decided as it is."""
+    from forewise import tables
+    from forewise.cli.stream import about, recent
+
+    rows, first, past = None, None, None
+    if future is not None:
+        rows = tables.read(future)
+        if row not in rows.index:
+            raise InvalidInputError(
+                f"--row must be a row of {future}, from {rows.index[0]} to {rows.index[-1]}, but "
+                f"is {row}"
+            )
+        rows = rows.loc[[row]]
+        if policy.roles.date is not None:
+            first = policy.roles.days(rows, "the future", policy.recipe.day_first).min()
+    if policy.roles.date is not None or rows is None:
+        past = recent(policy, table, first)
+    with about(future or table, table):
+        return _explained(policy, past, rows)
+
+
+def _explained(policy: PlannerPolicy, past: Any, future: Any) -> Explanation:
+    """The explanation of the first row that is decided."""
+    import forewise as fw
+
+    rows, wanted = policy.rows(past, future)
+    wanted = wanted[~rows.closed[wanted]][:1]
+    if not len(wanted):
+        raise InvalidInputError("there is no decision to explain: the day is closed")
+    own = rows.take(wanted)
+    given = own.frame[policy.roles.given].reset_index(drop=True) if policy.roles.given else None
+    known = policy.past
+    days = known.days.astype("datetime64[D]").astype(str) if len(known.days) else None
+    names = np.array(known.names)[known.series]
+    labels = (
+        names if days is None else [f"{d} {n}".strip() for d, n in zip(days, names, strict=True)]
+    )
+    contexts = pd.DataFrame(known.contexts, columns=policy.recipe.features)
+    return fw.explain(
+        policy.inner,
+        policy.recipe.contexts(rows, wanted).reset_index(drop=True),
+        given=given,
+        past=(contexts, known.outcome, [str(label).strip() for label in labels]),
+        n_scenarios=policy.n_scenarios,
+    )
 
 
 def show_decisions(decided: pd.DataFrame) -> None:
