@@ -9,7 +9,7 @@
 namespace forewise {
 namespace {
 
-constexpr double SPREAD = 16.0;  // powers of two between the units from which on they are used
+constexpr double SPREAD = 10.0;  // powers of two between the units from which on they are used
 constexpr int ROUNDS = 40;       // of fitting rows and columns in turn,
 constexpr double FITTED = 1e-3;  // or until no exponent moves by more
 constexpr double LARGE_COUNTS = 4.0;  // times as much as a small one does an entry larger than others

@@ -20,7 +20,7 @@ _HOMES = {
     "forewise.validation.given": "Given",
     "forewise.problems": (
         "CVaR Expectation MeanCVaR Newsvendor Portfolio Problem QuadraticNewsvendor "
-        "ScenarioProgram WorstCase"
+        "ScenarioProgram SparseBlock WorstCase"
     ),
     "forewise.problems.cvxpy": "CvxpyProblem chance",
     "forewise.solvers": (
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from forewise.problems import Problem as Problem
     from forewise.problems import QuadraticNewsvendor as QuadraticNewsvendor
     from forewise.problems import ScenarioProgram as ScenarioProgram
+    from forewise.problems import SparseBlock as SparseBlock
     from forewise.problems import WorstCase as WorstCase
     from forewise.problems.cvxpy import CvxpyProblem as CvxpyProblem
     from forewise.problems.cvxpy.chance import chance as chance

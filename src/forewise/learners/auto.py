@@ -39,6 +39,7 @@ from forewise.predictors import (
     QuantileBoostingPredictor,
     ResidualPredictor,
     StackedPredictor,
+    Training,
 )
 from forewise.predictors.trees import Completer
 from forewise.problems.base import Problem
@@ -110,7 +111,7 @@ class AutoLearner(Learner):
     verdict_ : str
         The choice and its margin, in a sentence or two.
     held_out_ : HeldOut
-        The scenarios that the chosen methods drew for the judged rows, when fitted without them.
+        Out-of-fold scenarios of the chosen methods for the evaluated rows.
 
     Examples
     --------
@@ -155,6 +156,8 @@ class AutoLearner(Learner):
     ) -> ScenarioPolicy:
         n_folds = require_count("n_folds", self.n_folds, at_least=2)
         n_scenarios = require_count("n_scenarios", self.n_scenarios)
+        if self.n_jobs is not None and self.n_jobs != -1:
+            require_count("n_jobs", self.n_jobs)
         limit = math.inf
         if self.time_limit is not None:
             limit = require_positive("time_limit", self.time_limit)
@@ -222,6 +225,12 @@ class AutoLearner(Learner):
             )
         for name, predictor in named.items():
             require_instance(f"candidate {name!r}", predictor, Predictor, "ForestPredictor()")
+            if _has_checkpoint(predictor):
+                raise InvalidInputError(
+                    f"candidate {name!r} must have no checkpoint folder, because it is fitted to "
+                    "several folds, and one fit's checkpoint is refused by the others: leave "
+                    "Training(checkpoint=) out"
+                )
         return named
 
 
@@ -254,6 +263,15 @@ def _named(predictors: Sequence[Predictor]) -> dict[str, Predictor]:
         more = sum(type(other) is type(predictor) for other in named.values())
         named[f"{name} {more + 1}" if more else name] = predictor
     return named
+
+
+def _has_checkpoint(setting: Any) -> bool:
+    """Whether a predictor, or any part of it, keeps checkpoints of its training."""
+    if isinstance(setting, list | tuple):
+        return any(map(_has_checkpoint, setting))
+    if isinstance(setting, Predictor):
+        return any(map(_has_checkpoint, setting.get_params(deep=False).values()))
+    return isinstance(setting, Training) and setting.checkpoint is not None
 
 
 @dataclass

@@ -301,7 +301,7 @@ def best_union(
 def united(
     records: Mapping[str, Record], weights: Mapping[str, float], n_scenarios: int
 ) -> Scenarios:
-    """Scenarios of the judged rows (n_judged, ..), drawn of several candidates by weight."""
+    """Scenarios of the evaluated rows (n_evaluated, ..), from several candidates by weight."""
     drawn = {name: records[name].scenarios for name in weights}
     parts = {name: part for name, part in drawn.items() if part is not None}
     if len(parts) == 1:

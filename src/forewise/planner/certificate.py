@@ -1,4 +1,4 @@
-"""What is said of a decision besides the decision: its cost, how sure, and what would be better."""
+"""Certificates of decisions: expected cost, its calibrated interval, and lower bounds."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Calibration:
         lower, upper = costs.quantiles(self.level)
         margin = (self.score if np.isfinite(self.score) else np.nan) * costs.spread
         lower, upper = lower - margin, upper + margin
-        # Scores below zero make the ends come closer; they must not pass each other.
+        # Negative scores narrow the interval; its ends must not cross.
         middle = (lower + upper) / 2
         lower, upper = np.minimum(lower, middle), np.maximum(upper, middle)
         return (
@@ -182,7 +182,7 @@ def _monte_carlo_error(
     for k in range(n_batches):
         part = order[k::n_batches]
         weights = scenarios.weights[:, part]
-        # A batch without weight says nothing: a stacked predictor may pad with such scenarios.
+        # Batches without weight are left out: a stacked predictor may pad with such scenarios.
         weights = torch.where(weights.sum(1, keepdim=True) > 0, weights, 1.0)
         batch = Scenarios(
             scenarios.values[:, part].double(), None if scenarios.equally_weighted else weights

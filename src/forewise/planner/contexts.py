@@ -103,7 +103,7 @@ class Recipe:
     def from_table(
         cls, roles: Roles, frame: pd.DataFrame, kinds: Mapping[str, str] | None, notes: list[str]
     ) -> Self:
-        """Look at the columns of a table; `notes` are told what is left out, and why."""
+        """Look at the columns of a table; `notes` gets what is left out, and why."""
         kinds = dict(kinds or {})
         unknown = [repr(name) for name in kinds if name not in frame.columns]
         if unknown:
@@ -113,8 +113,8 @@ class Recipe:
         plain = roles.date is None  # it has no past: what is not named is taken for known
         usable = [name for name in others if plain and _is_usable(frame[[name]], kinds, notes)]
         kept = [*roles.known, *usable]
-        told = {name: kind for name, kind in kinds.items() if name in kept}
-        fixed = Columns.from_frame(frame[kept], told)
+        chosen = {name: kind for name, kind in kinds.items() if name in kept}
+        fixed = Columns.from_frame(frame[kept], chosen)
         names = pd.DataFrame({name: series_text(frame[name]) for name in roles.series})
         series = Columns.from_frame(names, dict.fromkeys(roles.series, "category"))
         lagged = []
@@ -122,7 +122,7 @@ class Recipe:
             part = _lagged_part(frame[[name]], kinds, notes)
             lagged += [] if part is None else [part]
         ignored = [part.name for part in fixed.parts if isinstance(part, IgnoredColumn)]
-        notes += [f"{name!r} is left out: it says nothing, or was told to be" for name in ignored]
+        notes += [f"{name!r} is left out: it is constant, or ignored as asked" for name in ignored]
         recipe = cls(roles, fixed, series, lagged)
         if plain:
             return recipe
@@ -282,9 +282,9 @@ class Recipe:
 
 def _is_usable(column: pd.DataFrame, kinds: Mapping[str, str], notes: list[str]) -> bool:
     """Whether a column without a role can be made features; the reason, if not, is noted."""
-    told = {name: kinds[name] for name in column.columns if name in kinds}
+    chosen = {name: kinds[name] for name in column.columns if name in kinds}
     try:
-        Columns.from_frame(column, told)
+        Columns.from_frame(column, chosen)
     except InvalidInputError as error:
         notes.append(f"{column.columns[0]!r} is left out: {error}")
         return False
@@ -321,6 +321,6 @@ def _typical(column: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def _day_first(column: pd.Series) -> bool:
-    """Whether 3/4/2024 has its day first, by the rows that tell."""
+    """Whether 3/4/2024 has its day first, by the unambiguous rows."""
     kind = Columns.from_frame(column.to_frame(), {str(column.name): "date"}).parts[0]
     return bool(kind.day_first)

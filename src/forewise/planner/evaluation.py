@@ -40,14 +40,14 @@ class Evaluation:
     summary : DataFrame
         A row per method, cheapest first, from `metrics.compare_rolling`: mean cost of a decision,
         difference to the baseline and its share, with intervals. Methods are the planner, "today"
-        (what was decided then, if it was told) and "SAA", the best constant decision of each
+        (what was decided then, if `current` names it) and "SAA", the best constant decision of each
         series: all its past outcomes are scenarios.
     costs : DataFrame
         A row per decision: the date and the series, `window`, the costs of each method
         (`cost_planner`, ...), the planner's decisions, `expected_cost`, `cost_lower`, `cost_upper`,
         and `sold_out`, where the outcome, and so the cost, is a bound.
     baseline : str
-        "today", if it was told, or else "SAA".
+        "today", if there is one, or else "SAA".
     notes : list of str
         What has to be known to read the figures.
     """
@@ -95,15 +95,15 @@ class Evaluation:
     def text(self) -> str:
         """The answer in a sentence or two."""
         saved, row = self.saving, self.summary.loc[PLANNER]
-        sure = "it saves" if saved["lower"] > 0 else "it costs more by"
+        effect = "it saves" if saved["lower"] > 0 else "it costs more by"
         if saved["lower"] <= 0 <= saved["upper"]:
-            sure = "the difference may be chance: it saves"
-        sign = -1 if sure.startswith("it costs") else 1
+            effect = "the difference may be chance: it saves"
+        sign = -1 if effect.startswith("it costs") else 1
         amount, low, high = (sign * saved[name] for name in ("estimate", "lower", "upper"))
         low, high = min(low, high), max(low, high)
         said = (
             f"Over {len(self.costs)} decisions the planner costs {row['cost']:.4g} each, and "
-            f"{self.baseline} {self.summary.loc[self.baseline, 'cost']:.4g}: {sure} {amount:.4g} "
+            f"{self.baseline} {self.summary.loc[self.baseline, 'cost']:.4g}: {effect} {amount:.4g} "
             f"a decision [{low:.4g}, {high:.4g}]"
         )
         if np.isfinite(saved["share"]):
@@ -134,7 +134,7 @@ def evaluate(
     frame = frame.set_axis(pd.RangeIndex(len(frame)))
     windows, first = _windows(planner, frame, window, min_train_days)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ColumnWarning)  # the planner's own fit told them
+        warnings.simplefilter("ignore", ColumnWarning)  # given by the planner's own fit
         planner.fit(frame.loc[first].drop(columns=named))
         data = _all_rows(planner, frame)
     parts = _Rolled(planner, data).run(windows)

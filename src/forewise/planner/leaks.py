@@ -10,9 +10,9 @@ import pandas as pd
 from forewise import features
 from forewise.planner.contexts import Recipe, Rows
 
-_ALIKE = 0.999  # correlation from which on a column is the outcome in other units
+_ALIKE = 0.999  # correlation above which a column is the outcome in other units
 _AHEAD = 14  # days after the row's own that a column is compared with
-_FEWEST = 10  # pairs that say something
+_FEWEST = 10  # pairs of values for a correlation
 _LAGS, _CLEARLY = 7, 0.3  # by which rows of a file may be alike, and how much they have to be
 
 

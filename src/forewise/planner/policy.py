@@ -1,4 +1,4 @@
-"""What a planner stores and what decides: recipe, policy, calibration, and what is known of them.
+"""What a planner stores and what decides: recipe, policy, calibration and model card.
 
 Nothing here trains. Importing this module registers its classes, so that `load_policy` reads them.
 """
@@ -36,7 +36,7 @@ _SHOWN = 5  # failed rows that a message lists
 @register
 @dataclass(frozen=True)
 class Card:
-    """What a person wants to know of a policy without fitting it again.
+    """The model card of a policy: its data, its columns and the comparison of methods.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class PlannerPolicy(StoredPolicy):
     past : PastRows
     card : Card
     n_scenarios : int
-        Scenarios of each decision, if `decide` is not told otherwise.
+        Scenarios of each decision, unless `decide` has its own.
     """
 
     recipe: Recipe

@@ -26,7 +26,7 @@ from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import ProgramSolver, Solver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.projection import project
-from forewise.solvers.solution import Solution, Status
+from forewise.solvers.solution import Solution, Status, listed_failures
 from forewise.storage import write_folder
 from forewise.validation.frames import like
 from forewise.validation.parameters import as_random_state, require_choice, require_count
@@ -34,7 +34,7 @@ from forewise.validation.tables import check_same_rows
 
 #: Numbers in the scenarios of one piece: what bounds the memory of `decide`.
 _ENTRIES = 2**20
-_SHOWN = 5  # failed contexts that an error message lists
+_SHOWN = 5  # rows that a warning lists
 
 
 class StoredPolicy:
@@ -277,9 +277,8 @@ def _warn_of_extrapolation(rows: np.ndarray) -> None:
 
 
 def _failure_message(failed: list[tuple[int, Status]], n_contexts: int) -> str:
-    listed = "; ".join(f"row {i} is {status} ({status.advice})" for i, status in failed[:_SHOWN])
-    more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
     return (
-        f"{len(failed)} of {n_contexts} contexts have no optimal decision: {listed}{more}. "
+        f"{len(failed)} of {n_contexts} contexts have no optimal decision: "
+        f"{listed_failures(failed, 'row')}. "
         'Use on_failure="return" to get the others, with NaN in these rows.'
     )

@@ -32,6 +32,8 @@ class Predictor(BaseEstimator, ABC):
 
     #: Training row of each outcome that is kept; None: one of each row. Censored ones have several.
     row_of_: np.ndarray | None = None
+    #: Share of the draws beyond bounds that end too early, because no known outcome lies there.
+    undetermined_: float = 0.0
     #: What to use instead, where outcomes are censored and a predictor has no way to learn of them.
     censored_advice: ClassVar[str] = (
         "use BayesianPredictor, ForestPredictor, QuantileBoostingPredictor or NeighborPredictor, "
@@ -46,6 +48,7 @@ class Predictor(BaseEstimator, ABC):
         """
         contexts, outcomes = check_training_data(self, X, y)
         bound = check_censored(censored, y, outcomes)
+        vars(self).pop("undetermined_", None)
         if bound is None:
             self._fit(contexts, outcomes)
         else:

@@ -67,5 +67,5 @@ class RelativePredictor(Predictor):
         return Scenarios(values, None if drawn.equally_weighted else drawn.weights)
 
     def extrapolates(self, X: np.ndarray) -> np.ndarray:
-        """Which checked contexts lie far outside of what the predictor inside can judge."""
+        """Which checked contexts lie off the support of the predictor inside."""
         return self.part_.extrapolates(X)

@@ -25,7 +25,7 @@ from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.certificates import search_certificate
 from forewise.solvers.interior_point.core import ProgramArrays, no_points
 from forewise.solvers.interior_point.differentiation import TensorPoints
-from forewise.solvers.interior_point.equilibration import solve_in_units
+from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
 from forewise.solvers.interior_point.solver import assemble
 from forewise.solvers.interior_point.verification import (
     ACCEPTED,
@@ -71,7 +71,10 @@ class ReferenceSolver(ProgramSolver):
         """Solve the contexts one after the other."""
         if program.bounds:
             return solve_with_bounds(program, self.solve_program)
-        return solve_in_units(program, self._solve)
+        arrays, units = units_of(program)
+        if units is None:
+            return self._solve(program, arrays)
+        return solve_in_units(program, units, self._solve)
 
     def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
         B, device = program.n_contexts, program.weights.device

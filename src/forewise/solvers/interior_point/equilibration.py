@@ -27,6 +27,8 @@ from forewise.solvers.interior_point.verification import ACCEPTED, residuals_of_
 from forewise.solvers.solution import Solution, Status
 
 Solve = Callable[[ScenarioProgram, ProgramArrays], Solution]
+#: Exponents (n_contexts, n_z + n_u) by the coefficients, and what is added by the right-hand sides.
+Units = tuple[torch.Tensor, torch.Tensor | None]
 
 # Which units multiply the trailing dimensions of a block: z's, u's, or none (rows).
 _UNITS = {
@@ -35,15 +37,21 @@ _UNITS = {
 }
 
 
-def solve_in_units(program: ScenarioProgram, solve: Solve) -> Solution:
-    """Solve a program, each context in units of its variables that suit it.
+def units_of(program: ScenarioProgram) -> tuple[ProgramArrays, Units | None]:
+    """The program's arrays, and the units of its variables; None where all of them are 1."""
+    arrays = as_arrays(program)
+    fitted, placed = _exponents(arrays)
+    return arrays, None if placed is None and not fitted.any() else (fitted, placed)
+
+
+def solve_in_units(program: ScenarioProgram, units: Units, solve: Solve) -> Solution:
+    """Solve a program, each context in units of its variables that suit it, from `units_of`.
 
     `solve` must treat every context alone.
     """
-    arrays = as_arrays(program)
-    fitted, placed = _exponents(arrays)
+    fitted, placed = units
     if placed is None:
-        return _solve_in(program, fitted, solve, arrays)
+        return _solve_in(program, fitted, solve)
     solution = _solve_in(program, fitted + placed, solve)
     again = _not_accurate_in(program, fitted, solution, placed.any(1))
     if not again:
@@ -82,16 +90,11 @@ def _not_accurate_in(
     return [i for i, ok in zip(contexts, (worst <= ACCEPTED).tolist(), strict=True) if not ok]
 
 
-def _solve_in(
-    program: ScenarioProgram,
-    exponents: torch.Tensor,
-    solve: Solve,
-    arrays: ProgramArrays | None = None,
-) -> Solution:
+def _solve_in(program: ScenarioProgram, exponents: torch.Tensor, solve: Solve) -> Solution:
     """Solve a program in units of its variables, powers of two; where they are all 1, as it is."""
     changed = exponents.any(1).nonzero().flatten().tolist()
     if not changed:
-        return solve(program, as_arrays(program) if arrays is None else arrays)
+        return solve(program, as_arrays(program))
     units = exponents[changed]
     found = _solve_scaled(program.take(_on(program, changed)), units, solve)
     if len(changed) == program.n_contexts:

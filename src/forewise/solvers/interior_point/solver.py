@@ -26,7 +26,7 @@ from forewise.solvers.interior_point.differentiation import (
     attach_gradients,
     optimal_value,
 )
-from forewise.solvers.interior_point.equilibration import solve_in_units
+from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status, only
 
@@ -75,7 +75,10 @@ class InteriorPointSolver(ProgramSolver):
         """Solve every context of a program; failures are statuses, not exceptions."""
         if program.bounds:
             return solve_with_bounds(program, self.solve_program)
-        return solve_in_units(program, self._solve)
+        arrays, units = units_of(program)
+        if units is None:
+            return self._solve(program, arrays)
+        return solve_in_units(program, units, self._solve)
 
     def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
         screened = screen(arrays)
