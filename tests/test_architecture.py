@@ -17,8 +17,8 @@ ROOT = Path(forewise.__file__).parent
 LAYERS = [
     "_core",
     *("exceptions", "display", "storage", "validation", "scenarios", "problems", "solvers"),
-    *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
-    *("evaluation", "planner", "plots", "testing", "demo", "cli"),
+    *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps", "evaluation"),
+    *("figures", "plots", "explanation", "planner", "report", "testing", "demo", "cli"),
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}
