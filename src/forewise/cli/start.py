@@ -21,6 +21,9 @@ def init(
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The plan.")] = Path("plan.toml"),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every proposal.")] = False,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds for comparing methods.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Write over a plan that is there.")] = False,
 ) -> None:
     """Look at a table, ask what is not clear, and write a commented plan."""
@@ -66,7 +69,7 @@ def init(
     result(table_of(["column", "what it is", "role", ""], shown))
     if proposal.date is None:
         note("no column of days was found: rows are taken to be in no order")
-    text = plan_text(proposal, kind, values, str(table), horizon)
+    text = plan_text(proposal, kind, values, str(table), horizon, time_limit)
     write_file(output, text.encode())
     result(f"Wrote [bold]{escape(str(output))}[/]: correct what is wrong there, then")
     own = ""

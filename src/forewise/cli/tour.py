@@ -11,7 +11,7 @@ import typer
 
 from forewise.cli.screen import escape, result
 
-_LIMIT = 40  # seconds in which methods are compared
+_LIMIT = 20  # seconds in which methods are compared
 _DAYS = 719  # of the past; the day after them, a Saturday, is decided
 
 
@@ -44,12 +44,12 @@ def demo(
     made = ["sales.csv", "tomorrow.csv", "plan.toml", "policy", "orders.csv", "report.html"]
     names = {name.split(".")[0]: shlex.quote(str(folder / name)) for name in made}
     for line in (
-        "init {sales} --yes --force -o {plan}",
-        f"fit {{sales}} --plan {{plan}} --time-limit {_LIMIT} -o {{policy}}",
-        "evaluate {policy} {sales}",
+        f"init {{sales}} --yes --force --time-limit {_LIMIT} -o {{plan}}",
+        "fit {sales} --plan {plan} -o {policy}",
+        "evaluate {policy} {sales} --window quarter",
         "decide {policy} {sales} --future {tomorrow} -o {orders}",
         "explain {policy} {sales} --future {tomorrow} --row 2",
-        "report {policy} {sales} --future {tomorrow} -o {report}",
+        "report {policy} {sales} --future {tomorrow} --window quarter -o {report}",
     ):
         typed = line.format_map(names)
         result(f"\n[bold green]$[/] [bold]forewise {escape(typed)}[/]")
