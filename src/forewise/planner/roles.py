@@ -109,7 +109,7 @@ class Roles:
         read = moments(self.date, frame[self.date], day_first)
         days = read.astype("datetime64[D]")
         if np.isnat(read).any():
-            row = frame.index[int(np.isnat(read).argmax())]
+            row = frame.index.tolist()[int(np.isnat(read).argmax())]
             raise InvalidInputError(
                 f"column {self.date!r} of {name} must have a day in every row, but is empty in "
                 f"{int(np.isnat(read).sum())}, the first is row {row!r}: fill it in, or leave out "
@@ -118,7 +118,7 @@ class Roles:
         if (days != read).any():
             row = int((days != read).argmax())
             raise InvalidInputError(
-                f"column {self.date!r} of {name} must be days, but row {frame.index[row]!r} has "
+                f"column {self.date!r} of {name} must be days, but row {frame.index.tolist()[row]!r} has "
                 f"the time {read[row]}: make one row for each day, with a column for each time"
             )
         return days
@@ -131,7 +131,7 @@ class Roles:
             if missing.any():
                 raise InvalidInputError(
                     f"column {column!r} of {name} must name the series in every row, but is empty "
-                    f"in {int(missing.sum())}, the first is row {frame.index[missing.argmax()]!r}"
+                    f"in {int(missing.sum())}, the first is row {frame.index.tolist()[missing.argmax()]!r}"
                 )
         if not texts:
             return np.full(len(frame), "", dtype=object)
@@ -190,9 +190,10 @@ def require_one_row_a_day(
     advice = "add up or leave out one of them"
     if not roles.series:
         advice = "name the columns that tell series apart in series, or " + advice
+    names = labels.tolist()
     raise InvalidInputError(
-        f"{name} must have one row per series and day, but row {labels[row]!r} repeats {days[row]}"
-        f"{f' of {keys[row]}' if keys[row] else ''}, which row {labels[int(same.argmax())]!r} has "
+        f"{name} must have one row per series and day, but row {names[row]!r} repeats {days[row]}"
+        f"{f' of {keys[row]}' if keys[row] else ''}, which row {names[int(same.argmax())]!r} has "
         f"({int(repeated.sum())} such rows): {advice}"
     )
 
