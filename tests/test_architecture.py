@@ -18,7 +18,8 @@ LAYERS = [
     "_core",
     *("exceptions", "display", "storage", "validation", "scenarios", "problems", "solvers"),
     *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
-    *("evaluation", "planner", "plots", "testing", "demo", "cli"),
+    *("evaluation", "figures", "plots", "explanation", "planner", "report", "testing", "demo"),
+    "cli",
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}

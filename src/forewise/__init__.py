@@ -39,6 +39,7 @@ _HOMES = {
     "forewise.planner.policy": "PlannerPolicy load_policy",
     "forewise.planner.planner": "Planner",
     "forewise.evaluation": "evaluate_rolling fair_regret regret",
+    "forewise.explanation": "Explanation explain",
 }
 _NAMESPACES = {
     "datasets": "forewise.datasets",
@@ -78,6 +79,8 @@ if TYPE_CHECKING:
     from forewise.exceptions import InvalidInputError as InvalidInputError
     from forewise.exceptions import MissingDataError as MissingDataError
     from forewise.exceptions import SolveError as SolveError
+    from forewise.explanation import Explanation as Explanation
+    from forewise.explanation import explain as explain
     from forewise.learners import AutoLearner as AutoLearner
     from forewise.learners import CombinedLearner as CombinedLearner
     from forewise.learners import DecoupledLearner as DecoupledLearner

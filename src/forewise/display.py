@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -58,6 +59,19 @@ def shown(value: Any) -> str:
 def counted(count: int, noun: str) -> str:
     """A number with its noun, as ``2 decisions``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def rounded(value: float) -> str:
+    """A number for sentences: three digits, or as many as it has before the point."""
+    if not math.isfinite(value):
+        return "unknown" if math.isnan(value) else f"{value:g}".replace("inf", "infinite")
+    size = abs(value)
+    if size != 0 and not 1e-4 <= size < 1e12:
+        return f"{value:.2e}".replace("-", "−")
+    digits = 0 if size == 0 else max(0, 2 - math.floor(math.log10(size)))
+    shown = f"{value:,.{digits}f}"
+    shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
+    return "0" if shown == "-0" else shown.replace("-", "−")
 
 
 def html_parts(made: Any, **more: str) -> str:

@@ -43,6 +43,10 @@ class VariableLayout:
         """Name and place of each entry of the decision variables, as ``order[3]``."""
         return _entry_names(self.decision)
 
+    def given_names(self) -> list[str]:
+        """Name and place of each entry of the given parameters."""
+        return _entry_names(self.given)
+
     def split_decision(self, decision: Any) -> dict[str, Any]:
         """Parts of ``(..., n_decisions)`` by name, each ``(..., *shape)``."""
         joint = as_plain("decision", decision)

@@ -1,0 +1,113 @@
+"""The function that explains: it makes a `Case` of each context, and asks for every part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forewise.exceptions import InvalidInputError
+from forewise.explanation.case import Case
+from forewise.explanation.causes import binding_constraints, cost_curves, drivers, uncertainty
+from forewise.explanation.explanation import Explanation
+from forewise.explanation.neighbours import Past, changes, neighbours
+from forewise.explanation.sensitivity import sensitivities
+from forewise.learners.base import Learner
+from forewise.policy.base import Policy, ScenarioPolicy
+from forewise.predictors.base import require_fitted
+from forewise.validation.frames import as_frame, take_rows
+from forewise.validation.given import given_rows
+from forewise.validation.parameters import as_random_state, require_count
+from forewise.validation.tables import check_same_rows
+
+
+def explain(
+    policy: Policy | Learner,
+    X: Any,
+    *,
+    given: Any = None,
+    past: Any = None,
+    n_scenarios: int = 64,
+    random_state: Any = 0,
+) -> Any:
+    """Why a policy decides what it decides: the scenarios, constraints and numbers behind it.
+
+    Parameters
+    ----------
+    policy : ScenarioPolicy, or a fitted Learner that has one
+    X : table (n_contexts, n_features)
+        The contexts to explain.
+    given : as for `Policy.decide`, optional
+    past : tuple (X, y) or (X, y, labels), optional
+        Past contexts (n_rows, n_features), their outcomes (n_rows, n_outcomes), and what to call
+        the rows (n_rows,), their dates say: for the most similar rows, and for the changes of a
+        column that would move the decision.
+    n_scenarios, random_state
+        As for `Policy.decide`: the same numbers, the same decision.
+
+    Returns
+    -------
+    Explanation, or a list of them where X has more than one row
+
+    Notes
+    -----
+    With more than 12 decisions, the 12 largest are explained one by one.
+
+    Examples
+    --------
+    >>> why = explain(learner, X.head(1), past=(X, y, dates))  # doctest: +SKIP
+    >>> print(why.text())  # doctest: +SKIP
+    """
+    if isinstance(policy, Learner):
+        require_fitted(policy)
+        policy = policy.policy_
+    if not isinstance(policy, ScenarioPolicy):
+        raise InvalidInputError(
+            "policy must be a ScenarioPolicy, or a learner that has fitted one, but is a "
+            f"{type(policy).__name__}: a direct rule has no scenarios that could explain a "
+            "decision; a DecoupledLearner or CombinedLearner has"
+        )
+    n_scenarios = require_count("n_scenarios", n_scenarios)
+    seed = int(as_random_state(random_state).randint(2**31))
+    n_contexts = len(policy.predictor.check_contexts(X))
+    check_same_rows(X=X, given=given)
+    policy.problem.bound_for(n_contexts, given)
+    known = Past.checked(policy, past)
+    found = []
+    for i in range(n_contexts):
+        row = take_rows(X, np.array([i]))
+        own = given_rows(given, np.array([i])) if n_contexts > 1 else given
+        problem = policy.problem.bound_for(1, own)
+        found.append(_explained(Case.of(policy, problem, row, n_scenarios, seed), known))
+    return found[0] if len(found) == 1 else found
+
+
+def _explained(case: Case, past: Past | None) -> Explanation:
+    predictor, decision = case.policy.predictor, case.decision
+    error = case.reweighted(case.problem).detach()[:, case.explained].std(0, correction=0).numpy()
+    costs = case.costs_of(decision[None])
+    equivalent = case.problem.certainty_equivalent()
+    frame = as_frame(case.row)
+    context = (
+        dict(zip(map(str, frame.columns), frame.iloc[0], strict=True))
+        if frame is not None
+        else {f"column {i}": float(v) for i, v in enumerate(case.context[0])}
+    )
+    return Explanation(
+        names=[case.names[i] for i in case.explained],
+        decision=dict(zip(case.names, decision.tolist(), strict=True)),
+        decision_error=case.named(error),
+        expected_cost=float((case.scenarios.weights * costs).sum()),
+        objective=float(case.expected(costs)),
+        context=context,
+        outcome_names=case.outcome_names,
+        note="" if equivalent is None else equivalent.reason,
+        extrapolates=bool(predictor.extrapolates(case.context)[0]),
+        drivers=drivers(case),
+        cost_curves=cost_curves(case),
+        constraints=binding_constraints(case),
+        uncertainty=uncertainty(case),
+        sensitivities=sensitivities(case),
+        neighbours=neighbours(case, past),
+        changes=changes(case, past, error),
+    )
