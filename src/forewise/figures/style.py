@@ -50,6 +50,8 @@ DISPLAY_STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
+    # Names come from tables: a dollar is a dollar.
+    "text.parse_math": False,
 }
 
 
