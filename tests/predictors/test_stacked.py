@@ -76,3 +76,11 @@ def test_it_warns_of_extrapolation_if_a_part_does():
 def test_wrong_arguments_are_told(arguments, message):
     with pytest.raises(fw.ForewiseError, match=message):
         fw.StackedPredictor(*arguments).fit(*table(40, 1))
+
+
+def test_a_union_of_fitted_predictors_knows_the_texts_of_their_table():
+    X = pd.DataFrame({"day": ["Mon", "Tue", "Sat"] * 20, "warm": np.arange(60.0)})
+    y = np.arange(60.0)
+    parts = [fw.NeighborPredictor().fit(X, y), fw.ForestPredictor(random_state=0).fit(X, y)]
+    union = fw.StackedPredictor.from_fitted(parts, [0.5, 0.5])
+    assert union.sample(X.head(3), 8).values.shape == (3, 8, 1)

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forewise.explanation.page import as_html
-from forewise.explanation.parts import (
-    Binding,
-    Change,
-    CostCurve,
-    Drivers,
-    Neighbour,
-    Sensitivity,
-    Unavailable,
-    Uncertainty,
-)
+from forewise.explanation.parts import Findings, Unavailable
 from forewise.explanation.text import as_text
 
 if TYPE_CHECKING:
@@ -25,56 +16,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Findings):
     """Why one context is decided as it is. Numbers are in the units of the table and the problem.
 
     A part that cannot be computed is an `Unavailable` with the reason.
 
-    Attributes
-    ----------
-    names : list of str
-        The decisions that are explained one by one.
-    decision : dict of float
-        All decisions by name.
-    decision_error : dict of float
-        Standard deviation of the explained decisions if the scenarios' weights were drawn anew (a
-        Bayesian bootstrap): differences below it are noise. Scenarios are stratified, so that it
-        is rather too large.
-    expected_cost, objective : float
-        The mean cost over the scenarios, and what the problem minimises: the mean or its risk.
-    context : dict
-        The columns of the row.
-    outcome_names : list of str
-    note : str
-        Why uncertainty does not matter for this problem, where it does not.
-    extrapolates : bool
-        Whether the context lies far outside of the training rows.
-    drivers : Drivers
-    cost_curves : list of CostCurve
-    constraints : list of Binding
-        First-stage constraints. Those of scenarios are in the cost.
-    uncertainty : list of Uncertainty
-    sensitivities : list of Sensitivity
-    neighbours : list of Neighbour
-    changes : list of Change
+    `Findings` lists the attributes.
     """
-
-    names: list[str]
-    decision: dict[str, float]
-    decision_error: dict[str, float]
-    expected_cost: float
-    objective: float
-    context: dict[str, Any]
-    outcome_names: list[str]
-    note: str
-    extrapolates: bool
-    drivers: Drivers
-    cost_curves: list[CostCurve]
-    constraints: list[Binding] | Unavailable
-    uncertainty: list[Uncertainty] | Unavailable
-    sensitivities: list[Sensitivity] | Unavailable
-    neighbours: list[Neighbour] | Unavailable
-    changes: list[Change] | Unavailable
 
     def text(self) -> str:
         """The explanation in sentences."""

@@ -135,7 +135,8 @@ def _alternatives(column: pd.Series, now: Any) -> list[tuple[Any, float]]:
     known = column.dropna()
     numeric = pd.api.types.is_numeric_dtype(known) and not pd.api.types.is_bool_dtype(known)
     if not numeric:
-        common = known.value_counts().index[:_VALUES]
+        # By name, so that the order of the rows does not matter where several move as much.
+        common = sorted(known.value_counts().index[:_VALUES], key=str)
         return [(value, 1.0) for value in common if value != now]
     if pd.isna(now) or not len(known):
         return []

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
+from forewise.explanation.parts import Findings
 from forewise.explanation.text import sentences
 
-if TYPE_CHECKING:
-    from forewise.explanation.explanation import Explanation
 
-
-def as_html(why: Explanation) -> str:
+def as_html(why: Findings) -> str:
     """A section with a heading and a list for every part."""
     parts = [
         f"<h4>{escape(title)}</h4><ul>"

@@ -139,3 +139,54 @@ class Change:
     then: Any
     distance: float
     decision: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Findings:
+    """All that was found out about one decision.
+
+    Attributes
+    ----------
+    names : list of str
+        The decisions that are explained one by one.
+    decision : dict of float
+        All decisions by name.
+    decision_error : dict of float
+        Standard deviation of the explained decisions if the scenarios' weights were drawn anew (a
+        Bayesian bootstrap): differences below it are noise. Scenarios are stratified, so that it
+        is rather too large.
+    expected_cost, objective : float
+        The mean cost over the scenarios, and what the problem minimises: the mean or its risk.
+    context : dict
+        The columns of the row.
+    outcome_names : list of str
+    note : str
+        Why uncertainty does not matter for this problem, where it does not.
+    extrapolates : bool
+        Whether the context lies far outside of the training rows.
+    drivers : Drivers
+    cost_curves : list of CostCurve
+    constraints : list of Binding
+        First-stage constraints. Those of scenarios are in the cost.
+    uncertainty : list of Uncertainty
+    sensitivities : list of Sensitivity
+    neighbours : list of Neighbour
+    changes : list of Change
+    """
+
+    names: list[str]
+    decision: dict[str, float]
+    decision_error: dict[str, float]
+    expected_cost: float
+    objective: float
+    context: dict[str, Any]
+    outcome_names: list[str]
+    note: str
+    extrapolates: bool
+    drivers: Drivers
+    cost_curves: list[CostCurve]
+    constraints: list[Binding] | Unavailable
+    uncertainty: list[Uncertainty] | Unavailable
+    sensitivities: list[Sensitivity] | Unavailable
+    neighbours: list[Neighbour] | Unavailable
+    changes: list[Change] | Unavailable

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from forewise.display import rounded
-from forewise.explanation.parts import Sensitivity, Unavailable
-
-if TYPE_CHECKING:
-    from forewise.explanation.explanation import Explanation
+from forewise.explanation.parts import Findings, Sensitivity, Unavailable
 
 _SHOWN = 6  # lines of a list
 _NOTHING = 1e-9  # share of a decision that is rounding
@@ -29,7 +26,7 @@ def value_of(value: Any) -> str:
     return rounded(float(value)) if is_number else str(value)
 
 
-def sentences(why: Explanation) -> dict[str, list[str]]:
+def sentences(why: Findings) -> dict[str, list[str]]:
     """Title of every part, and its sentences."""
     return {
         "Decision": _decision(why),
@@ -43,7 +40,7 @@ def sentences(why: Explanation) -> dict[str, list[str]]:
     }
 
 
-def as_text(why: Explanation) -> str:
+def as_text(why: Findings) -> str:
     """All parts below their titles."""
     parts = [
         "\n".join([title, *(f"  {line}" for line in lines)])
@@ -52,7 +49,7 @@ def as_text(why: Explanation) -> str:
     return "\n\n".join(parts)
 
 
-def _decision(why: Explanation) -> list[str]:
+def _decision(why: Findings) -> list[str]:
     lines = [
         f"{name}: {rounded(why.decision[name])} (± {rounded(error)} with other draws)"
         for name, error in why.decision_error.items()
@@ -70,7 +67,7 @@ def _decision(why: Explanation) -> list[str]:
     return lines
 
 
-def _scenarios(why: Explanation) -> list[str]:
+def _scenarios(why: Findings) -> list[str]:
     drivers = why.drivers
     lines = []
     if isinstance(drivers.share, Unavailable):
@@ -107,7 +104,7 @@ def _spread(outcome: np.ndarray) -> np.ndarray:
     return np.maximum(np.ptp(outcome, axis=0), 1e-300)
 
 
-def _around(why: Explanation) -> list[str]:
+def _around(why: Findings) -> list[str]:
     lines = []
     for curve in why.cost_curves[:_SHOWN]:
         below, above = curve.cost[len(curve.cost) // 4], curve.cost[-(len(curve.cost) // 4) - 1]
@@ -123,7 +120,7 @@ def _around(why: Explanation) -> list[str]:
     return lines
 
 
-def _constraints(why: Explanation) -> list[str]:
+def _constraints(why: Findings) -> list[str]:
     if isinstance(why.constraints, Unavailable):
         return [f"Not known: {why.constraints.reason}."]
     lines = [
@@ -134,7 +131,7 @@ def _constraints(why: Explanation) -> list[str]:
     return lines or ["None."]
 
 
-def _uncertainty(why: Explanation) -> list[str]:
+def _uncertainty(why: Findings) -> list[str]:
     if isinstance(why.uncertainty, Unavailable):
         return [f"Not known: {why.uncertainty.reason}."]
     return [
@@ -148,7 +145,7 @@ def _uncertainty(why: Explanation) -> list[str]:
     ]
 
 
-def _neighbours(why: Explanation) -> list[str]:
+def _neighbours(why: Findings) -> list[str]:
     if isinstance(why.neighbours, Unavailable):
         return [f"Not known: {why.neighbours.reason}."]
     return [
@@ -159,7 +156,7 @@ def _neighbours(why: Explanation) -> list[str]:
     ]
 
 
-def _sensitivities(why: Explanation) -> list[str]:
+def _sensitivities(why: Findings) -> list[str]:
     if isinstance(why.sensitivities, Unavailable):
         return [f"Not known: {why.sensitivities.reason}."]
     ranked = sorted(why.sensitivities, key=lambda s: -abs(s.cost * s.value))
@@ -169,7 +166,7 @@ def _sensitivities(why: Explanation) -> list[str]:
     return lines or ["The problem has no numbers that could be others."]
 
 
-def _sentence(why: Explanation, s: Sensitivity) -> str:
+def _sentence(why: Findings, s: Sensitivity) -> str:
     rise = _RISE * abs(s.value) or 1.0
     moved = ", ".join(
         f"{name} {change(slope * rise)}"
@@ -182,7 +179,7 @@ def _sentence(why: Explanation, s: Sensitivity) -> str:
     )
 
 
-def _changes(why: Explanation) -> list[str]:
+def _changes(why: Findings) -> list[str]:
     if isinstance(why.changes, Unavailable):
         return [f"Not known: {why.changes.reason}."]
     lines = [

@@ -48,10 +48,9 @@ class StackedPredictor(Predictor):
         union = cls([clone(part) for part in parts], [float(weight) for weight in weights])
         union.parts_ = list(parts)
         union.part_weights_ = union._checked_weights()
-        table = ("n_features_in_", "feature_names_in_", "table_columns_")
-        table += ("n_outcomes_", "outcome_names_")
-        fitted = vars(parts[0])
-        union.restore({name: fitted[name] for name in table if name in fitted})
+        columns = ("n_features_in_", "feature_names_in_", "table_columns_")
+        table = {*columns, "n_outcomes_", "outcome_names_"}
+        union.restore({name: part for name, part in vars(parts[0]).items() if name in table})
         return union
 
     def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
