@@ -16,7 +16,7 @@ except ImportError as error:
 
 from forewise.figures.costs import CostCurveDisplay, CostServiceDisplay, LeaderboardDisplay
 from forewise.figures.display import Display
-from forewise.figures.forecasts import CalibrationDisplay, DecisionDisplay
+from forewise.figures.forecasts import CalibrationDisplay, CoverageDisplay, DecisionDisplay
 from forewise.figures.panels import decision_panels
 from forewise.figures.style import STYLE, looks
 
@@ -25,6 +25,7 @@ __all__ = [
     "CalibrationDisplay",
     "CostCurveDisplay",
     "CostServiceDisplay",
+    "CoverageDisplay",
     "DecisionDisplay",
     "Display",
     "LeaderboardDisplay",

@@ -149,6 +149,42 @@ class CalibrationDisplay(Display):
         legend_above(ax, columns=2)
 
 
+@dataclass(eq=False, repr=False)
+class CoverageDisplay(Display):
+    """Share of outcomes or costs within their interval, period by period.
+
+    Parameters
+    ----------
+    periods : list of str, in order
+    covered : array (n_periods,)
+    n_rows : array of int (n_periods,)
+        Rows behind each share. The band has 90 % of the shares if intervals are right and rows
+        independent.
+    level : float
+        Share that the intervals promise.
+    """
+
+    periods: list[str]
+    covered: np.ndarray
+    n_rows: np.ndarray
+    level: float
+
+    def _draw(self, ax: Axes) -> None:
+        places = np.arange(len(self.periods))
+        low, high = (binom.ppf(q, self.n_rows, self.level) / self.n_rows for q in (0.05, 0.95))
+        ax.bar(
+            places, high - low, 0.7, low, color=QUIET, alpha=0.25, label="if intervals are right"
+        )
+        ax.axhline(self.level, color=QUIET, lw=1)
+        colour, marker = looks(["policy"])["policy"]
+        ax.plot(places, self.covered, marker, color=colour, ms=6, mew=0, label="within")
+        step = -(-len(places) // 8)
+        ax.set_xticks(places[::step], self.periods[::step])
+        ax.set_ylim(min(0.6, *(self.covered - 0.05), *(low - 0.05)), 1.03)
+        ax.yaxis.set_major_formatter("{x:.0%}")
+        legend_above(ax, columns=2)
+
+
 def legend_above(ax: Axes, columns: int) -> None:
     """Above the axes, where it hides nothing."""
     ax.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns, borderaxespad=0.2,

@@ -16,7 +16,7 @@ To store one more kind of object, choose its `kind` and a `version`; raise the v
 meaning of the content changes.
 """
 
-from forewise.storage.folders import read_folder, write_folder
+from forewise.storage.folders import read_folder, write_file, write_folder
 from forewise.storage.trees import Tree
 
-__all__ = ["Tree", "read_folder", "write_folder"]
+__all__ = ["Tree", "read_folder", "write_file", "write_folder"]

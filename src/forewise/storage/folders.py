@@ -78,9 +78,9 @@ def write_folder(
         _require_ours(target)
         obsolete = {file}
         try:
-            _place(target / file, data)  # flushed first: a header must find its arrays
+            write_file(target / file, data)  # flushed first: a header must find its arrays
             obsolete |= _named_in_header(target)
-            _place(target / _HEADER, text)
+            write_file(target / _HEADER, text)
         finally:
             _remove_leftovers(target, obsolete)
     except (OSError, ValueError) as error:
@@ -218,7 +218,7 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
-def _place(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """Put a whole file in place at once, on the disk before and after it can be seen."""
     temporary = path.with_name(f".forewise-{secrets.token_hex(8)}.tmp")
     try:
