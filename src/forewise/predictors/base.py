@@ -48,7 +48,8 @@ class Predictor(BaseEstimator, ABC):
         """
         contexts, outcomes = check_training_data(self, X, y)
         bound = check_censored(censored, y, outcomes)
-        vars(self).pop("undetermined_", None)
+        for earlier in ("row_of_", "undetermined_"):  # of an earlier fit with censored outcomes
+            self.__dict__.pop(earlier, None)
         if bound is None:
             self._fit(contexts, outcomes)
         else:
