@@ -144,6 +144,9 @@ class Planner(BaseEstimator):
         given = learned.frame[recipe.roles.given].reset_index(drop=True)
         data = TrainingData(recipe, learned, contexts, given if recipe.roles.given else None)
         seed = int(as_random_state(self.random_state).randint(2**31))
+        equivalent = self.problem.certainty_equivalent()
+        if equivalent is not None:
+            notes.append(f"a forecast of the {equivalent.statistic} is enough: {equivalent.reason}")
         learner = self._learner(data, seed)
         data.fit(learner)
         if not isinstance(learner.policy_, ScenarioPolicy):
@@ -262,8 +265,8 @@ class Planner(BaseEstimator):
         ordered, n_rows = self.date is not None, len(data.rows)
         candidates = default_candidates(*data.shape, ordered, seed)
         if n_rows > _LARGE:
-            candidates.pop("neighbours")
-            candidates.pop("forest")
+            for slow in ("neighbours", "forest"):  # they decide by a look at every training row
+                candidates.pop(slow, None)
         return AutoLearner(
             self.problem,
             {name: data.relative(predictor) for name, predictor in candidates.items()},
