@@ -109,17 +109,17 @@ class Roles:
         read = moments(self.date, frame[self.date], day_first)
         days = read.astype("datetime64[D]")
         if np.isnat(read).any():
-            row = frame.index.tolist()[int(np.isnat(read).argmax())]
+            row = label(frame, np.isnat(read))
             raise InvalidInputError(
                 f"column {self.date!r} of {name} must have a day in every row, but is empty in "
                 f"{int(np.isnat(read).sum())}, the first is row {row!r}: fill it in, or leave out "
                 "these rows"
             )
         if (days != read).any():
-            row = int((days != read).argmax())
+            timed = days != read
             raise InvalidInputError(
-                f"column {self.date!r} of {name} must be days, but row {frame.index.tolist()[row]!r} has "
-                f"the time {read[row]}: make one row for each day, with a column for each time"
+                f"column {self.date!r} of {name} must be days, but row {label(frame, timed)!r} has "
+                f"the time {read[timed][0]}: make one row for each day, with a column for each time"
             )
         return days
 
@@ -131,7 +131,7 @@ class Roles:
             if missing.any():
                 raise InvalidInputError(
                     f"column {column!r} of {name} must name the series in every row, but is empty "
-                    f"in {int(missing.sum())}, the first is row {frame.index.tolist()[missing.argmax()]!r}"
+                    f"in {int(missing.sum())}, the first is row {label(frame, missing)!r}"
                 )
         if not texts:
             return np.full(len(frame), "", dtype=object)
@@ -161,6 +161,12 @@ class Roles:
         return (
             np.repeat(flags, len(self.outcome), axis=0).T if len(flags) == 1 else np.array(flags).T
         )
+
+
+def label(frame: pd.DataFrame, rows: np.ndarray) -> Any:
+    """What the first of some rows is called."""
+    first = int(rows.argmax())
+    return frame.index[first : first + 1].tolist()[0]
 
 
 def numbers(column: pd.Series) -> np.ndarray:
