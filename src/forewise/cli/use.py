@@ -85,8 +85,10 @@ def explain(
         why = explanation(load(policy), table, future, row)
     if json:
         screen.as_json(why.to_dict())
-    else:
-        result(Text(why.text()))
+        return
+    if future is not None:
+        result(f"[bold]{escape(str(future))}, row {row}[/]\n")
+    result(Text(why.text()))
 
 
 def report(
