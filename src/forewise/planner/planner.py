@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from forewise.exceptions import ColumnWarning, InputTypeError, InvalidInputError
-from forewise.learners import AutoLearner, DecoupledLearner, Learner
+from forewise.learners import AutoLearner, DecoupledLearner, DirectLearner, Learner
 from forewise.learners.auto import default_candidates
 from forewise.planner.certificate import Calibration
 from forewise.planner.contexts import Recipe, Rows
@@ -147,11 +147,7 @@ class Planner(BaseEstimator):
         learner = self._learner(data, seed)
         data.fit(learner)
         if not isinstance(learner.policy_, ScenarioPolicy):
-            raise InputTypeError(
-                f"learner must draw scenarios, which certificates are made of, but a "
-                f"{type(learner).__name__} decides without: use a DecoupledLearner or a "
-                "CombinedLearner"
-            )
+            raise _without_scenarios(learner)
         held = getattr(learner, "held_out_", None) or data.held_out(learner, n_scenarios, seed)
         judged = data.judged(learner.policy_, held.rows, held.scenarios)
         calibration = _calibration(judged, notes)
@@ -256,6 +252,8 @@ class Planner(BaseEstimator):
     def _learner(self, data: TrainingData, seed: int) -> Learner:
         """A learner of the planner's problem, not fitted yet."""
         own = self.learner
+        if isinstance(own, DirectLearner):
+            raise _without_scenarios(own)
         if isinstance(own, Learner):
             return clone(own).set_params(problem=self.problem)
         if own is not None:
@@ -277,6 +275,13 @@ class Planner(BaseEstimator):
             random_state=seed,
             progress=self.progress,
         )
+
+
+def _without_scenarios(learner: Learner) -> InputTypeError:
+    return InputTypeError(
+        f"learner must draw scenarios, which certificates are made of, but a "
+        f"{type(learner).__name__} decides without: use a DecoupledLearner or a CombinedLearner"
+    )
 
 
 def _calibration(judged: Judged, notes: list[str]) -> Calibration:
