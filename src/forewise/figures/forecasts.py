@@ -178,7 +178,9 @@ class CoverageDisplay(Display):
         ax.axhline(self.level, color=QUIET, lw=1)
         colour, marker = looks(["policy"])["policy"]
         ax.plot(places, self.covered, marker, color=colour, ms=6, mew=0, label="within")
-        step = -(-len(places) // 8)
+        width = ax.get_window_extent().width / ax.figure.dpi * 72
+        room = max(1, int(width / (6 * max(map(len, self.periods)) + 8)))
+        step = -(-len(places) // room)
         ax.set_xticks(places[::step], self.periods[::step])
         ax.set_ylim(min(0.6, *(self.covered - 0.05), *(low - 0.05)), 1.03)
         ax.yaxis.set_major_formatter("{x:.0%}")

@@ -11,7 +11,6 @@ from forewise.report.style import CSS
 _PARTS = (
     sections.answer,
     sections.decisions,
-    sections.why,
     sections.comparison,
     sections.calibration,
     sections.over_time,

@@ -10,7 +10,7 @@ from html import escape
 import matplotlib as mpl
 
 from forewise.figures import Display
-from forewise.figures.style import DISPLAY_STYLE, INK
+from forewise.figures.style import BLUE, DISPLAY_STYLE, INK
 
 _WIDE, _NARROW = 8.6, 4.3  # inches
 _HEADER = re.compile(r"^.*?(?=<svg)", re.DOTALL)
@@ -34,4 +34,6 @@ def _svg(display: Display, size: tuple[float, float], label: str) -> str:
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     text = _METADATA.sub("", _HEADER.sub("", file.getvalue(), count=1))
     opening = rf'<svg role="img" aria-label="{escape(label)}" \1\2'
-    return _SIZE.sub(opening, text, count=1).replace(INK, "currentColor")
+    text = _SIZE.sub(opening, text, count=1)
+    # By night the page's accent is a lighter blue.
+    return text.replace(INK, "currentColor").replace(BLUE.lower(), "var(--accent)")

@@ -20,11 +20,11 @@ _SERIES, _DAYS = 3, 90  # whose decisions are drawn, and how many days
 
 
 class Column(NamedTuple):
-    """A column of a table: its title, cells that are escaped later, and how they stand."""
+    """A column of a table: its title, its cells, not escaped yet, and how they stand."""
 
     title: str
     cells: Sequence[str]
-    kind: str = ""  # "number", "main", "more" (left out on phones), or several of them
+    kind: str = ""  # "day", "number", "main", "more" (left out on phones), or several of them
 
 
 def answer(content: Content) -> str:
@@ -97,13 +97,13 @@ def decisions(content: Content) -> str:
         when = f" for {first}" if first == last else f" for {first} to {last}"
     shown = made.head(_ROWS)
     columns = []
-    if date in made:
-        columns.append(Column("day", [_day(day) for day in days.head(_ROWS)]))
+    if days.nunique() > 1:  # a single one is in the title
+        columns.append(Column("day", [_day(day) for day in days.head(_ROWS)], "day"))
     columns += [Column(name, _texts(shown[name])) for name in content.policy.roles.series]
     names = [name for name in content.policy.decision_names if name in made]
     columns += [Column(_plain(name), _numbers(shown[name]), "number main") for name in names]
     if "expected_cost" in made:
-        columns.append(Column("expected cost", _numbers(shown["expected_cost"]), "number"))
+        columns.append(Column("expected cost", _numbers(shown["expected_cost"]), "number more"))
     if {"cost_lower", "cost_upper"} <= set(made):
         ends = zip(shown["cost_lower"], shown["cost_upper"], strict=True)
         cells = ["" if pd.isna(a) else f"{rounded(a)} to {rounded(b)}" for a, b in ends]
@@ -120,14 +120,10 @@ def decisions(content: Content) -> str:
             '<p class="quiet">The likely cost is an interval that nine of ten past decisions '
             "stayed within.</p>"
         )
+    if content.explanation is not None:
+        below += f"<details><summary>Why the first of them</summary>{content.explanation.html()}"
+        below += "</details>"
     return _card(f"Next decisions{when}", table(columns) + below)
-
-
-def why(content: Content) -> str:
-    """The explanation of one decision, where there is one."""
-    if content.explanation is None:
-        return ""
-    return _card("Why the first decision is what it is", content.explanation.html())
 
 
 def comparison(content: Content) -> str:
@@ -223,10 +219,14 @@ def worst_days(content: Content) -> str:
     worst = worst[worst[content.method_cost].notna()].head(_WORST)
     columns = []
     if "date" in worst:
-        columns.append(Column("day", [_day(day) for day in worst["date"]]))
-    columns += [Column(name, _texts(worst[name])) for name in content.policy.roles.series]
-    for name in content.policy.decision_names[:3]:
-        columns.append(Column(_plain(name), _numbers(worst[name]), "number"))
+        columns.append(Column("day", [_day(day) for day in worst["date"]], "day"))
+    if content.policy.roles.series:
+        title = " · ".join(content.policy.roles.series)
+        columns.append(Column(title, content.series_of.loc[worst.index].tolist()))
+    columns += [
+        Column(_plain(name), _numbers(worst[name]), "number")
+        for name in content.policy.decision_names[:3]
+    ]
     for name in list(content.outcome)[:3]:
         seen = _numbers(content.outcome.loc[worst.index, name])
         bound = [f"≥ {v}" if out else v for v, out in zip(seen, worst["sold_out"], strict=True)]
@@ -304,8 +304,8 @@ def _plain(name: str) -> str:
 
 
 def _percent(share: float) -> str:
-    size = 0 if abs(share) >= 0.1 else 1
-    return f"{100 * share:.{size}f} %".replace("-", "−")
+    size = 0 if abs(share) >= 0.0995 else 1
+    return f"{100 * share:.{size}f}\N{NO-BREAK SPACE}%".replace("-", "−")
 
 
 def _day(day: Any) -> str:

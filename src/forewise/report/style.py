@@ -31,11 +31,13 @@ dd { margin: 0; font-size: 1.25rem; font-weight: 600; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums;
   font-size: .92rem; }
-th { text-align: left; color: var(--quiet); font-weight: 500; white-space: nowrap; }
+th { text-align: left; color: var(--quiet); font-weight: 500; vertical-align: bottom; }
 th, td { padding: 6px 12px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-td { overflow-wrap: anywhere; }
-.number { text-align: right; white-space: nowrap; } td.main { font-weight: 700; }
-td.main { color: var(--accent); }
+td { min-width: 3.2em; max-width: 24em; overflow-wrap: break-word; }
+td.day { white-space: nowrap; }
+td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
+td.main { font-weight: 700; color: var(--accent); }
+.scroll + p { margin-top: 10px; }
 .figure svg { display: block; width: 100%; height: auto; }
 .figure.narrow { display: none; }
 ul { margin: 0; padding-left: 20px; } li { margin: 2px 0; overflow-wrap: anywhere; }
@@ -45,7 +47,8 @@ footer { margin-top: 24px; font-size: .85rem; }
   main { padding: 16px 12px 32px; } section.card { padding: 16px 14px; }
   .answer .big { font-size: 2.1rem; }
   .figure.wide, .more { display: none; } .figure.narrow { display: block; }
-  th, td { padding-right: 8px; }
+  table { font-size: .86rem; } th, td { padding-right: 8px; } td { min-width: 0; }
+  th:last-child, td:last-child { padding-right: 0; }
 }
 @media print { body { background: none; } section.card { break-inside: avoid; } }
 """
