@@ -17,8 +17,9 @@ ROOT = Path(forewise.__file__).parent
 LAYERS = [
     "_core",
     *("exceptions", "display", "storage", "validation", "scenarios", "problems", "solvers"),
-    *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "evaluation"),
-    *("figures", "plots", "explanation", "report", "testing", "demo", "cli"),
+    *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
+    *("evaluation", "figures", "plots", "explanation", "planner", "report", "testing", "demo"),
+    "cli",
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}
@@ -26,7 +27,8 @@ STRANGERS = {
     "predictors": {"problems", "solvers"},
     "features": BELOW_FEATURES,
     "datasets": {"solvers", "predictors", "policy", "learners"},
-    "evaluation": {"predictors", "features", "datasets"},
+    "smps": BELOW_FEATURES - {"scenarios", "problems"} | {"features", "datasets"},
+    "evaluation": {"predictors", "features", "datasets", "smps"},
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

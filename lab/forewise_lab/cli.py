@@ -222,6 +222,31 @@ def solver(
 
 
 @bench.command()
+def smps(
+    output: Output = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Turns of each solver.")] = 3,
+    instances: Annotated[
+        str | None, typer.Option(help="Such as plants,ssn; all that are here by default.")
+    ] = None,
+    peers: Annotated[
+        str | None, typer.Option(help="Such as forewise,PIQP; all by default.")
+    ] = None,
+    data_dir: DataDir = None,
+    quick: Quick = False,
+) -> None:
+    """Time classic two-stage programs against HiGHS, Clarabel, PIQP and Moreau, one thread."""
+    benches.run_smps_bench(
+        output or _folder("bench", quick),
+        repeats,
+        quick,
+        None if instances is None else _names(instances),
+        None if peers is None else _names(peers),
+        data_dir,
+        Console(),
+    )
+
+
+@bench.command()
 def cvxpy(
     output: Output = None,
     repeats: Annotated[int, typer.Option(min=1, help="Turns; cvxpylayers has 3 at most.")] = 15,

@@ -21,8 +21,8 @@ import torch
 import forewise
 
 PACKAGES = (
-    *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "moreau", "cvxpy"),
-    *("cvxpylayers", "diffcp", "qpth"),
+    *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "piqp", "moreau"),
+    *("cvxpy", "cvxpylayers", "diffcp", "qpth"),
 )
 _KIB = 1024
 _GIT_SECONDS = 10.0

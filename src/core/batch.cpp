@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "elimination.hpp"
+#include "merging.hpp"
 #include "structure.hpp"
 
 namespace forewise {
@@ -95,6 +96,16 @@ bool follow_paths(
     const Ends& solutions, const Ends& centres, std::int64_t* ended, std::int64_t* iterations
 ) {
     if (!p.B) return true;
+    if (const auto merged = merge(p)) {
+        MergedEnds of_solutions(p, nullptr, solutions.holds), of_centres(p, nullptr, centres.holds);
+        const bool enough = follow_paths(
+            merged->program, n_threads, options, targets, of_solutions.ends, of_centres.ends, ended,
+            iterations
+        );
+        of_solutions.split(p, solutions);
+        if (centres.holds != solutions.holds) of_centres.split(p, centres);
+        return enough;
+    }
     const Plan plan = make_plan(p);
     const Kernels& kernels = chosen_kernels();
     return on_threads(p.B, n_threads, kernels.room(p, plan), [&](double* memory, int low, int high) {
@@ -109,6 +120,22 @@ bool solve_adjoints(
     const bool* wanted, const Points& out, double* corrections
 ) {
     if (!p.B) return true;
+    if (const auto merged = merge(p)) {
+        // The system is not written to; `holds` is read alone.
+        const MergedEnds of_ends(p, &ends, const_cast<double*>(ends.holds));
+        const Ends& e = of_ends.ends;
+        const Points& x = e.points;
+        const MergedPoints of_right(p, &right);
+        const MergedPoints found(p, nullptr);
+        const Points& y = of_right.points;
+        const bool enough = solve_adjoints(
+            merged->program, n_threads,
+            {{x.z, x.u, x.first, x.scenario, x.nu, x.nus}, e.slack_first, e.slack_scenario, e.holds},
+            {y.z, y.u, y.first, y.scenario, y.nu, y.nus}, wanted, found.points, corrections
+        );
+        found.split(p, out);
+        return enough;
+    }
     const Plan plan = make_plan(p);
     const Kernels& kernels = chosen_kernels();
     return on_threads(p.B, n_threads, kernels.room(p, plan), [&](double* memory, int low, int high) {

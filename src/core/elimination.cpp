@@ -14,6 +14,8 @@ constexpr double PADDING = 0.15;  // share of zeros that a supernode may store
 // any order. The first choice is the most accurate one near the end of the path, the last the least.
 constexpr double LONG_GAIN = 2.0, KEEPING_GAIN = 4.0, MIXING_GAIN = 20.0;
 constexpr int LONG_ROW = 12;  // linking entries
+// Multiplications per edge of the graph from which on other choices are looked at.
+constexpr double WORTH_A_LOOK = 30.0;
 
 // The columns of the factor: rows below, and first-stage variables reached; all by position.
 struct Columns {
@@ -83,7 +85,7 @@ std::vector<Indices> graph(const Program& p, const Structure& s, const Nodes& no
 }
 
 // The factor's columns for an order of the nodes.
-Columns fill_in(const std::vector<Indices>& near, const Indices& order) {
+Columns fill_in(const std::vector<Indices>& near, const Indices& order, bool sorted) {
     const int n = int(order.size());
     Columns found;
     found.below.resize(n), found.reach.resize(n), found.parent.assign(n, -1);
@@ -112,11 +114,13 @@ Columns fill_in(const std::vector<Indices>& near, const Indices& order) {
             for (const int position : found.below[child]) add(position);
             for (const int z : found.reach[child]) add_first(z);
         }
-        std::sort(below.begin(), below.end());
-        std::sort(reach.begin(), reach.end());
+        if (sorted) {
+            std::sort(below.begin(), below.end());
+            std::sort(reach.begin(), reach.end());
+        }
         if (!below.empty()) {
-            found.parent[j] = below[0];
-            children[below[0]].push_back(j);
+            found.parent[j] = sorted ? below[0] : *std::min_element(below.begin(), below.end());
+            children[found.parent[j]].push_back(j);
         }
     }
     return found;
@@ -376,15 +380,41 @@ void make_trees(
     }
 }
 
-Elimination make_elimination(
-    const Program& p, const Structure& s, const std::vector<char>& keep, bool mixed
-) {
-    const Nodes nodes = make_nodes(p, s, keep);
-    const auto near = graph(p, s, nodes);
-    Indices classes(near.size(), -1);
-    for (int i = 0; i < nodes.size(); ++i) classes[i] = nodes.is_row(i) && !mixed ? 1 : 0;
-    Columns columns = fill_in(near, order_nodes(near, classes));
-    columns = fill_in(near, postorder(columns));
+// One way to eliminate: which rows are kept, and in which order.
+struct Choice {
+    Nodes nodes;
+    std::vector<Indices> near;
+    Order order;
+    bool mixed;
+
+    Choice(const Program& p, const Structure& s, const std::vector<char>& keep, bool mixed)
+        : nodes(make_nodes(p, s, keep)), near(graph(p, s, nodes)), mixed(mixed) {
+        Indices classes(near.size(), -1);
+        for (int i = 0; i < nodes.size(); ++i) classes[i] = nodes.is_row(i) && !mixed ? 1 : 0;
+        order = order_nodes(near, classes);
+    }
+    // Of a factorisation, where there is no first stage.
+    double work(const Structure& s) const {
+        double total = order.work + 8.0 * nodes.size();
+        for (int i = 0; i < s.W.rows; ++i) {
+            const double entries = s.W.starts[i + 1] - s.W.starts[i];
+            if (nodes.kept_node[i] < 0) total += 0.5 * entries * (entries + 1.0);
+        }
+        return total;
+    }
+    double edges() const {
+        double total = nodes.size();
+        for (const Indices& of : near) total += of.size();
+        return total;
+    }
+};
+
+Elimination make_elimination(const Program& p, const Structure& s, const Choice& choice) {
+    const Nodes& nodes = choice.nodes;
+    const auto& near = choice.near;
+    const bool mixed = choice.mixed;
+    const Indices order = postorder(fill_in(near, choice.order.nodes, false));
+    const Columns columns = fill_in(near, order, true);
 
     Elimination e;
     e.nodes = nodes.size();
@@ -431,9 +461,23 @@ Elimination plan_elimination(const Program& p, const Structure& s) {
         pairs += 0.5 * linking * linking;
     }
     const bool large = pairs > 4e6;
-    Elimination best = make_elimination(p, s, large ? lengthy : none, false);
+    if (!p.n) {
+        // Without a first stage an order says what its factorisation costs.
+        Choice best(p, s, large ? lengthy : none, false);
+        auto consider = [&](const std::vector<char>& keep, bool mixed, double gain) {
+            Choice other(p, s, keep, mixed);
+            if (gain * other.work(s) < best.work(s)) best = std::move(other);
+        };
+        if (best.work(s) > WORTH_A_LOOK * best.edges()) {
+            if (any_long && !large) consider(lengthy, false, LONG_GAIN);
+            if (any) consider(all, false, KEEPING_GAIN);
+            consider(all, true, MIXING_GAIN);
+        }
+        return make_elimination(p, s, best);
+    }
+    Elimination best = make_elimination(p, s, Choice(p, s, large ? lengthy : none, false));
     auto consider = [&](const std::vector<char>& keep, bool mixed, double gain) {
-        Elimination other = make_elimination(p, s, keep, mixed);
+        Elimination other = make_elimination(p, s, Choice(p, s, keep, mixed));
         if (gain * other.work < best.work) best = std::move(other);
     };
     // Small ones cost more to look at than they can save.

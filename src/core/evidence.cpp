@@ -32,32 +32,36 @@ struct Part {
     int size;
 };
 
-// The rows of a context's block, which skip zeros where the scenarios share it.
+// The rows of a context's block, which skip zeros where it is sparse or the scenarios share it.
 struct Rows {
     const Block& block;
     int b, columns;
-    std::vector<int> starts, names;
+    const int *starts, *names;
+    std::vector<int> own_starts, own_names;
     std::vector<double> values;
 
-    Rows(const Block& block, int b, int rows, int columns) : block(block), b(b), columns(columns) {
-        if (block.scenarios > 1) return;
+    Rows(const Block& block, int b, int rows, int columns)
+        : block(block), b(b), columns(columns), starts(block.starts), names(block.columns) {
+        if (block.scenarios > 1 || starts) return;
         const double* of = block.of(b);
-        starts.push_back(0);
+        own_starts.push_back(0);
         for (int i = 0; i < rows; ++i) {
             for (int c = 0; c < columns; ++c) {
                 const double value = of[std::ptrdiff_t(i) * columns + c];
-                if (value != 0.0) names.push_back(c), values.push_back(value);
+                if (value != 0.0) own_names.push_back(c), values.push_back(value);
             }
-            starts.push_back(int(names.size()));
+            own_starts.push_back(int(own_names.size()));
         }
+        starts = own_starts.data(), names = own_names.data();
     }
     Part part(int j, int i, const double* x, double* gradient) const {
-        if (starts.empty()) {
+        if (!starts) {
             const double* row = block.of(b, j) + std::ptrdiff_t(i) * columns;
             return {row, nullptr, x, gradient, columns};
         }
+        const double* all = block.starts ? block.of(b, j) : values.data();
         const int first = starts[i], size = starts[i + 1] - first;
-        return {values.data() + first, names.data() + first, x, gradient, size};
+        return {all + first, names + first, x, gradient, size};
     }
 };
 

@@ -41,14 +41,18 @@ inline void load_entries(
 ) {
     const double* of = block.of(b);
     if (out.shared) {
-        for (int i = 0; i < count; ++i) Lanes<W>(factor * of[places[i]]).store(out.data + Size(i) * W);
+        for (int i = 0; i < count; ++i) {
+            Lanes<W>(places[i] < 0 ? 0.0 : factor * of[places[i]]).store(out.data + Size(i) * W);
+        }
         return;
     }
     for (int tile = 0; tile < w.tiles; ++tile) {
         double* to = out.data + tile * out.stride;
         for (int l = 0; l < W; ++l) {
             const double* part = of + w.scenario[tile * W + l] * block.size;
-            for (int i = 0; i < count; ++i) to[Size(i) * W + l] = factor * part[places[i]];
+            for (int i = 0; i < count; ++i) {
+                to[Size(i) * W + l] = places[i] < 0 ? 0.0 : factor * part[places[i]];
+            }
         }
     }
 }
@@ -68,7 +72,9 @@ inline void load_vectors(const Work& w, const Block& block, int b, double* out) 
 
 inline void load_pattern(const Pattern& pattern, const Block& block, int b, double factor, double* out) {
     const double* of = block.of(b);
-    for (int i = 0; i < pattern.entries(); ++i) out[i] = factor * of[pattern.places[i]];
+    for (int i = 0; i < pattern.entries(); ++i) {
+        out[i] = pattern.places[i] < 0 ? 0.0 : factor * of[pattern.places[i]];
+    }
 }
 
 // norms := largest entry of each row.
@@ -153,7 +159,7 @@ inline double load_rows(Work& w, const Program& p, int b) {
     load_entries<W>(w, p.F, b, s.F.places, s.F.entries(), 1.0, w.F);
     load_entries<W>(w, p.V, b, s.V.places, s.V.entries(), 1.0, w.V);
     load_entries<W>(w, p.W, b, s.W.places, s.W.entries(), 1.0, w.W);
-    load_entries<W>(w, p.W, b, s.own_place.data(), w.k ? w.r : 0, 1.0, w.own);
+    load_entries<W>(w, p.W, b, s.own_place.data(), w.r, 1.0, w.own);
 
     put_row_norms(s.G, w.G, w.norms + w.scenario_rows);
     fill(w.norms, w.scenario_rows, 0.0);
@@ -218,8 +224,9 @@ inline double load_costs(Work& w, const Program& p, int b, double length) {
 
 // Weights of the rows in the barrier, and the units that follow from them and the norms.
 template <int W>
-inline void load_barrier(const Work& w) {
-    for (int tile = 0; tile < w.tiles; ++tile) {
+inline void load_barrier(const Work& w, const Program& p, int b) {
+    if (p.barrier.data) load_vectors<W>(w, p.barrier, b, w.barrier);
+    for (int tile = 0; tile < w.tiles && !p.barrier.data; ++tile) {
         const auto weight = Lanes<W>::load(w.weight + Size(tile) * W);
         const auto barrier = BARRIER_SHARE * largest_of(weight, Lanes<W>(SMALLEST_WEIGHT));
         double* to = w.barrier + Size(tile) * w.r * W;
@@ -251,7 +258,7 @@ inline Units load(Work& w, const Program& p, int b) {
     Units units;
     units.length = load_rows<W>(w, p, b);
     units.cost = load_costs<W>(w, p, b, units.length);
-    load_barrier<W>(w);
+    load_barrier<W>(w, p, b);
     w.floor = w.linking ? LINKING_FLOOR : SIMPLE_FLOOR;
     return units;
 }

@@ -4,12 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "balance.hpp"
 #include "batch.hpp"
+#include "convexity.hpp"
 #include "evidence.hpp"
 
 namespace nb = nanobind;
@@ -20,6 +23,7 @@ namespace {
 using Array = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
 using Whole = nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu>;
+using Names = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const bool, nb::c_contig, nb::device::cpu>;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& expected) {
@@ -37,69 +41,109 @@ void require(const Any& array, const char* name, std::vector<std::size_t> shape)
     if (!same) refuse(name, expected + ")");
 }
 
-// A block (contexts | 1, [scenarios | 1,] rows, columns).
-Block block(const Array& array, const char* name, int B, int M, std::vector<int> sizes) {
-    const std::size_t leading = M > 0 ? 2 : 1;
-    bool right = array.ndim() == leading + sizes.size();
-    Block found;
-    found.data = array.data();
-    found.size = 1;
-    if (right) {
-        found.contexts = int(array.shape(0));
-        found.scenarios = M > 0 ? int(array.shape(1)) : 1;
-        right = (found.contexts == B || found.contexts == 1) &&
-                (M == 0 || found.scenarios == M || found.scenarios == 1);
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            right = right && int(array.shape(leading + i)) == sizes[i];
-            found.size *= sizes[i];
-        }
-    }
-    if (!right) {
-        std::string expected = "(";
-        expected += std::to_string(B) += " | 1";
-        if (M > 0) (expected += ", ") += std::to_string(M) += " | 1";
-        for (const int size : sizes) (expected += ", ") += std::to_string(size);
-        refuse(name, expected + ")");
-    }
-    return found;
-}
-
 int last_size(const Array& array, const char* name, std::size_t ndim, std::size_t axis) {
     if (array.ndim() != ndim) refuse(name, "with " + std::to_string(ndim) + " dimensions");
     return int(array.shape(axis));
 }
 
-// The arrays of a ProgramArrays, kept alive while its numbers are used.
-struct Given {
+// Arrays of a batch's blocks, kept alive while their numbers are used.
+struct Blocks {
+    int B = 0, M = 0;
     std::vector<Array> arrays;
+    std::vector<Names> patterns;
+
+    // (contexts | 1, [scenarios | 1,] sizes): the scenarios' where `each`.
+    Block dense(nb::handle given, const char* name, bool each, std::vector<int> sizes) {
+        const Array array = nb::cast<Array>(given);
+        const std::size_t leading = each ? 2 : 1;
+        bool right = array.ndim() == leading + sizes.size();
+        Block found;
+        found.data = array.data();
+        found.size = 1;
+        if (right) {
+            found.contexts = int(array.shape(0));
+            found.scenarios = each ? int(array.shape(1)) : 1;
+            right = (found.contexts == B || found.contexts == 1) &&
+                    (!each || found.scenarios == M || found.scenarios == 1);
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                right = right && array.shape(leading + i) == std::size_t(sizes[i]);
+                found.size *= sizes[i];
+            }
+        }
+        if (!right) {
+            std::string expected = "(" + std::to_string(B) + " | 1";
+            if (each) expected += ", " + std::to_string(M) + " | 1";
+            for (const int size : sizes) expected += ", " + std::to_string(size);
+            refuse(name, expected + ")");
+        }
+        if (found.size >= (std::ptrdiff_t(1) << 31)) {
+            throw std::invalid_argument(std::string(name) + " is too large: give it as a sparse matrix");
+        }
+        arrays.push_back(array);
+        return found;
+    }
+    // A matrix: dense, or (starts, columns, entries).
+    Block matrix(nb::handle given, const char* name, bool each, int rows, int columns) {
+        if (!nb::isinstance<nb::tuple>(given)) return dense(given, name, each, {rows, columns});
+        const auto parts = nb::cast<nb::tuple>(given);
+        if (parts.size() != 3) refuse(name, "(starts, columns, entries)");
+        const Names starts = nb::cast<Names>(parts[0]), names = nb::cast<Names>(parts[1]);
+        require(starts, "the starts of a sparse block", {std::size_t(rows) + 1});
+        const int count = starts.data()[rows];
+        bool right = starts.data()[0] == 0 && count >= 0;
+        for (int i = 0; i < rows; ++i) right = right && starts.data()[i] <= starts.data()[i + 1];
+        if (right) require(names, "the columns of a sparse block", {std::size_t(count)});
+        for (int i = 0; i < rows && right; ++i) {
+            for (int a = starts.data()[i]; a < starts.data()[i + 1]; ++a) {
+                const int low = a > starts.data()[i] ? names.data()[a - 1] : -1;
+                right = right && low < names.data()[a] && names.data()[a] < columns;
+            }
+        }
+        if (!right) refuse(name, "whose pattern has ascending columns");
+        Block found = dense(parts[2], name, each, {count});
+        found.starts = starts.data(), found.columns = names.data();
+        patterns.push_back(starts), patterns.push_back(names);
+        return found;
+    }
+};
+
+// Rows of a matrix, which may be sparse.
+int rows_of(nb::handle given, const char* name, std::size_t axis) {
+    if (nb::isinstance<nb::tuple>(given)) {
+        return int(nb::cast<Names>(nb::cast<nb::tuple>(given)[0]).size()) - 1;
+    }
+    return last_size(nb::cast<Array>(given), name, axis + 2, axis);
+}
+
+// The blocks of a ProgramArrays.
+struct Given {
+    Blocks of;
     Program program;
 
     explicit Given(const nb::tuple& blocks) {
         if (blocks.size() != 15) throw std::invalid_argument("a program has 15 blocks");
-        for (std::size_t i = 0; i < 15; ++i) arrays.push_back(nb::cast<Array>(blocks[i]));
-        enum { weights, q, P, G, h, E, e, d, D, T, W, r, F, V, s };
-        const auto& a = arrays;
+        enum : int { weights, q, P, G, h, E, e, d, D, T, W, r, F, V, s };
+        auto at = [&](int i) { return nb::object(blocks[i]); };
+        auto last = [&](int i, const char* name, std::size_t ndim) {
+            return last_size(nb::cast<Array>(at(i)), name, ndim, ndim - 1);
+        };
         Program& p = program;
-        if (a[weights].ndim() != 2) refuse("weights", "(contexts, scenarios)");
-        p.B = int(a[weights].shape(0)), p.M = int(a[weights].shape(1));
+        const Array of_weights = nb::cast<Array>(at(weights));
+        if (of_weights.ndim() != 2) refuse("weights", "(contexts, scenarios)");
+        p.B = of.B = int(of_weights.shape(0)), p.M = of.M = int(of_weights.shape(1));
         if (p.M < 1) refuse("weights", "(contexts, scenarios), with at least one scenario");
-        p.n = last_size(a[q], "q", 2, 1), p.g = last_size(a[h], "h", 2, 1);
-        p.e = last_size(a[e], "e", 2, 1), p.k = last_size(a[d], "d", 3, 2);
-        p.t = last_size(a[T], "T", 4, 2), p.r = last_size(a[r], "r", 3, 2);
-        p.s = last_size(a[s], "s", 3, 2);
+        p.n = last(q, "q", 2), p.g = last(h, "h", 2), p.e = last(e, "e", 2), p.k = last(d, "d", 3);
+        p.r = last(r, "r", 3), p.s = last(s, "s", 3), p.t = rows_of(at(T), "T", 2);
         if (p.t > p.r) refuse("T", "(..., rows, n_z) with no more rows than W");
-        p.weights = {a[weights].data(), p.B, 1, p.M};
-        p.q = block(a[q], "q", p.B, 0, {p.n}), p.P = block(a[P], "P", p.B, 0, {p.n, p.n});
-        p.G = block(a[G], "G", p.B, 0, {p.g, p.n}), p.h = block(a[h], "h", p.B, 0, {p.g});
-        p.E = block(a[E], "E", p.B, 0, {p.e, p.n}), p.ee = block(a[e], "e", p.B, 0, {p.e});
-        p.d = block(a[d], "d", p.B, p.M, {p.k}), p.D = block(a[D], "D", p.B, p.M, {p.k, p.k});
-        p.T = block(a[T], "T", p.B, p.M, {p.t, p.n}), p.W = block(a[W], "W", p.B, p.M, {p.r, p.k});
-        p.rr = block(a[r], "r", p.B, p.M, {p.r}), p.F = block(a[F], "F", p.B, p.M, {p.s, p.n});
-        p.V = block(a[V], "V", p.B, p.M, {p.s, p.k}), p.ss = block(a[s], "s", p.B, p.M, {p.s});
-        const double most = 1LL << 31;
-        for (const Block* dense : {&p.P, &p.G, &p.E, &p.D, &p.T, &p.W, &p.F, &p.V}) {
-            if (double(dense->size) >= most) throw std::invalid_argument("a block is too large");
-        }
+        p.weights = {of_weights.data(), p.B, 1, p.M};
+        of.arrays.push_back(of_weights);
+        p.q = of.dense(at(q), "q", false, {p.n}), p.P = of.matrix(at(P), "P", false, p.n, p.n);
+        p.G = of.matrix(at(G), "G", false, p.g, p.n), p.h = of.dense(at(h), "h", false, {p.g});
+        p.E = of.matrix(at(E), "E", false, p.e, p.n), p.ee = of.dense(at(e), "e", false, {p.e});
+        p.d = of.dense(at(d), "d", true, {p.k}), p.D = of.matrix(at(D), "D", true, p.k, p.k);
+        p.T = of.matrix(at(T), "T", true, p.t, p.n), p.W = of.matrix(at(W), "W", true, p.r, p.k);
+        p.rr = of.dense(at(r), "r", true, {p.r}), p.F = of.matrix(at(F), "F", true, p.s, p.n);
+        p.V = of.matrix(at(V), "V", true, p.s, p.k), p.ss = of.dense(at(s), "s", true, {p.s});
     }
 };
 
@@ -219,6 +263,85 @@ void units(const nb::tuple& blocks, const Out& out) {
     if (!enough) throw std::bad_alloc();
 }
 
+template <class Number>
+nb::object owned(std::vector<Number> values, std::vector<std::size_t> shape) {
+    auto* kept = new std::vector<Number>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<Number>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, Number>(kept->data(), shape.size(), shape.data(), owner));
+}
+
+// The pattern and the entries of a dense block (…, rows, columns); nothing if it is fuller than a share.
+nb::object find_entries(const Array& block, double share) {
+    const std::size_t ndim = block.ndim();
+    if (ndim < 3) refuse("a block", "(..., rows, columns)");
+    const std::size_t rows = block.shape(ndim - 2), columns = block.shape(ndim - 1);
+    const std::size_t size = rows * columns, parts = size ? block.size() / size : 0;
+    if (size >= (std::size_t(1) << 31)) throw std::invalid_argument("a block is too large");
+    std::vector<std::int32_t> starts{0}, names, places;
+    std::vector<double> values;
+    std::vector<std::size_t> shape;
+    bool full = false;
+    {
+        nb::gil_scoped_release released;
+        const double* data = block.data();
+        std::vector<unsigned char> mask(parts > 1 ? size : 0, 0);
+        for (std::size_t i = 0; i < parts && parts > 1; ++i) {
+            for (std::size_t a = 0; a < size; ++a) mask[a] |= data[i * size + a] != 0.0;
+        }
+        const double most = share * double(size);
+        for (std::size_t i = 0; i < rows && !full; ++i) {
+            for (std::size_t c = 0; c < columns; ++c) {
+                const std::size_t a = i * columns + c;
+                if (parts > 1 ? mask[a] : data[a] != 0.0) {
+                    names.push_back(int(c)), places.push_back(int(a));
+                }
+            }
+            starts.push_back(int(names.size()));
+            full = double(names.size()) > most;
+        }
+        values.resize(full ? 0 : places.size() * parts);
+        double* to = values.data();
+        for (std::size_t i = 0; i < parts && !full; ++i) {
+            for (const int place : places) *to++ = data[i * size + place];
+        }
+    }
+    if (full) return nb::none();
+    for (std::size_t i = 0; i + 2 < ndim; ++i) shape.push_back(block.shape(i));
+    const std::size_t count = names.size();
+    shape.push_back(count);
+    return nb::make_tuple(
+        owned(std::move(starts), {rows + 1}), owned(std::move(names), {count}),
+        owned(std::move(values), std::move(shape))
+    );
+}
+
+// Exponents of the units of all variables, and what right-hand sides add to them.
+nb::tuple balanced_units(const nb::tuple& blocks) {
+    const Given given(blocks);
+    const Program& p = given.program;
+    const std::size_t lead = balanced_contexts(p), columns = std::size_t(p.n) + p.k;
+    std::vector<double> fitted(lead * columns), placed(lead * columns);
+    {
+        nb::gil_scoped_release released;
+        balance(p, fitted.data(), placed.data());
+    }
+    return nb::make_tuple(owned(std::move(fitted), {lead, columns}), owned(std::move(placed), {lead, columns}));
+}
+
+// Of the contexts of a sparse block (contexts, [scenarios,] size, size): 1 convex, 0 not, −1 unknown.
+std::vector<int> convex_contexts(const nb::tuple& given, int size, int contexts, int scenarios) {
+    Blocks of;
+    of.B = contexts, of.M = scenarios;
+    const Block block = of.matrix(given, "a curvature", scenarios > 0, size, size);
+    std::vector<int> found;
+    nb::gil_scoped_release released;
+    for (int b = 0; b < block.contexts; ++b) {
+        const Convexity known = convexity(block, b, size);
+        found.push_back(known == Convexity::unknown ? -1 : known == Convexity::yes);
+    }
+    return found;
+}
+
 // What is known of a batch before it is solved.
 nb::dict describe(const nb::tuple& blocks) {
     const Given given(blocks);
@@ -254,5 +377,8 @@ NB_MODULE(_core, m) {
     m.def("weigh", &weigh_points);
     m.def("units", &units);
     m.def("describe", &describe);
+    m.def("entries", &find_entries);
+    m.def("balance", &balanced_units);
+    m.def("convex", &convex_contexts);
     m.def("instructions", [] { return std::string(chosen_kernels().name); });
 }

@@ -16,7 +16,7 @@ struct Pattern {
     int rows = 0;
     const int* starts = nullptr;   // (rows + 1,)
     const int* columns = nullptr;  // (entries,) ascending in a row
-    const int* places = nullptr;   // (entries,) where each stands in a scenario's dense part
+    const int* places = nullptr;   // (entries,) where each stands in a scenario's part, −1: nowhere
 
     int entries() const { return rows ? starts[rows] : 0; }
 };
@@ -102,7 +102,7 @@ struct Structure {
     Pattern off;         // D's entries off the diagonal, all of them; linking variables' numbers
     Indices own;         // (r,) the simple variable of each row, −1 if it has none
     Indices own_place;   // (r,) where its coefficient stands in W
-    Indices diagonal;    // (k,) where D's diagonal stands
+    Indices diagonal;    // (k,) where D's diagonal stands, −1: nowhere
     Indices simple, linking;  // variables
     Indices unshared;    // simple variables that no shared row has
     Indices bounds;      // rows that are not shared

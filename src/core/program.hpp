@@ -18,11 +18,14 @@
 namespace forewise {
 
 // A block (contexts | 1, scenarios | 1, size): one that all contexts or scenarios share is there once.
+// A matrix is dense, or the entries of a pattern, row by row.
 struct Block {
     const double* data = nullptr;
     int contexts = 1;
     int scenarios = 1;
-    std::ptrdiff_t size = 0;  // of one scenario's part
+    std::ptrdiff_t size = 0;       // of one scenario's part
+    const int* starts = nullptr;   // (rows + 1,) of a sparse block
+    const int* columns = nullptr;  // (size,) ascending in a row
 
     const double* of(int b) const { return data + (contexts > 1 ? b : 0) * scenarios * size; }
     const double* of(int b, int j) const { return of(b) + (scenarios > 1 ? j : 0) * size; }
@@ -32,6 +35,7 @@ struct Program {
     int B, M;                 // contexts, scenarios
     int n, k, g, e, t, r, s;  // as in the legend
     Block weights, q, P, G, h, E, ee, d, D, T, W, rr, F, V, ss;
+    Block barrier;  // (contexts, 1, r) weights of the rows in the barrier, where they are given
 };
 
 // Points of all contexts, in the user's units; scenarios of weight zero hold zeros.

@@ -25,6 +25,30 @@ struct Products {
         for (int i = 0; i < I; ++i) {
             for (int j = 0; j < J; ++j) of[i][j] = Lanes<W>(0.0);
         }
+        if constexpr (W == 1) {
+            // One scenario has no lanes to fill: neighbouring columns do.
+            Lanes<8> totals[I][J];
+            for (int i = 0; i < I; ++i) {
+                for (int j = 0; j < J; ++j) totals[i][j] = Lanes<8>(0.0);
+            }
+            const int whole = size / 8 * 8;
+            for (int c = 0; c < whole; c += 8) {
+                Lanes<8> y[J];
+                for (int j = 0; j < J; ++j) y[j] = Lanes<8>::load(b + j * row + c);
+                for (int i = 0; i < I; ++i) {
+                    const auto x = Lanes<8>::load(a + i * row + c);
+                    for (int j = 0; j < J; ++j) totals[i][j] += x * y[j];
+                }
+            }
+            for (int i = 0; i < I; ++i) {
+                for (int j = 0; j < J; ++j) {
+                    double total = whole ? sum(totals[i][j]) : 0.0;
+                    for (int c = whole; c < size; ++c) total += a[i * row + c] * b[j * row + c];
+                    of[i][j] = total;
+                }
+            }
+            return;
+        }
         for (Size c = 0; c < Size(size) * W; c += W) {
             Lanes<W> y[J];
             for (int j = 0; j < J; ++j) y[j] = Lanes<W>::load(b + j * row + c);
@@ -97,6 +121,18 @@ inline void update_panel(
     });
 }
 
+// a·b of rows of panels, `size` entries long.
+template <int W>
+LANES_INLINE Lanes<W> product_of(const double* a, const double* b, int size) {
+    if constexpr (W == 1) {
+        return size < 8 ? short_inner(a, b, size) : inner(a, b, size);
+    } else {
+        Lanes<W> total(0.0);
+        for (Size c = 0; c < Size(size) * W; c += W) total += Lanes<W>::load(a + c) * Lanes<W>::load(b + c);
+        return total;
+    }
+}
+
 template <int W>
 LANES_INLINE Lanes<W> inverse_roots(Lanes<W> pivot, Lanes<W> scale) {
     double pivots[W], scales[W];
@@ -113,6 +149,13 @@ LANES_INLINE void finish_rows(double* rows, const double* triangle, int width) {
         const double* pivot = triangle + c * row;
         Lanes<W> totals[I];
         for (int i = 0; i < I; ++i) totals[i] = Lanes<W>::load(rows + i * row + Size(c) * W);
+        if constexpr (W == 1) {
+            const Products<1, I, 1> products(rows, pivot, row, c);
+            for (int i = 0; i < I; ++i) {
+                rows[i * row + c] = (rows[i * row + c] - sum(products.of[i][0])) * pivot[c];
+            }
+            continue;
+        }
         for (int d = 0; d < c; ++d) {
             const auto y = Lanes<W>::load(pivot + Size(d) * W);
             for (int i = 0; i < I; ++i) totals[i] -= Lanes<W>::load(rows + i * row + Size(d) * W) * y;
@@ -142,18 +185,11 @@ inline void factor_tile(const Elimination& e, double* L, double* reached, double
             double* pivot = panel + c * row;
             // The row of a pivot, up to it, and then the pivot.
             for (int d = 0; d < c; ++d) {
-                Lanes<W> total = Lanes<W>::load(pivot + Size(d) * W);
                 const double* other = panel + d * row;
-                for (int b = 0; b < d; ++b) {
-                    total -= Lanes<W>::load(pivot + Size(b) * W) * Lanes<W>::load(other + Size(b) * W);
-                }
+                const Lanes<W> total = Lanes<W>::load(pivot + Size(d) * W) - product_of<W>(pivot, other, d);
                 (total * Lanes<W>::load(other + Size(d) * W)).store(pivot + Size(d) * W);
             }
-            Lanes<W> total = Lanes<W>::load(pivot + Size(c) * W);
-            for (int d = 0; d < c; ++d) {
-                const auto x = Lanes<W>::load(pivot + Size(d) * W);
-                total -= x * x;
-            }
+            const Lanes<W> total = Lanes<W>::load(pivot + Size(c) * W) - product_of<W>(pivot, pivot, c);
             const auto scale = Lanes<W>::load(scales + Size(node.first + c) * W);
             inverse_roots<W>(total, scale).store(pivot + Size(c) * W);
         }
@@ -172,16 +208,13 @@ inline void solve_tile(const Elimination& e, const double* L, double* x) {
         const int width = node.width;
         const int* rows = e.rows.data() + node.rows;
         for (int c = 0; c < width; ++c) {
-            N total = N::load(own + Size(c) * W);
-            for (int d = 0; d < c; ++d) total -= N::load(panel + Size(d) * W) * N::load(own + Size(d) * W);
+            const N total = N::load(own + Size(c) * W) - product_of<W>(panel, own, c);
             (total * N::load(panel + Size(c) * W)).store(own + Size(c) * W);
             panel += Size(width) * W;
         }
         for (int i = 0; i < node.below; ++i) {
             double* to = x + Size(rows[i]) * W;
-            N total = N::load(to);
-            for (int d = 0; d < width; ++d) total -= N::load(panel + Size(d) * W) * N::load(own + Size(d) * W);
-            total.store(to);
+            (N::load(to) - product_of<W>(panel, own, width)).store(to);
             panel += Size(width) * W;
         }
         if (node.sign < 0) {
@@ -196,6 +229,14 @@ inline void solve_tile(const Elimination& e, const double* L, double* x) {
         const double* below = panel + width * row;
         double* own = x + Size(node.first) * W;
         const int* rows = e.rows.data() + node.rows;
+        if constexpr (W == 1) {
+            for (int i = 0; i < node.below; ++i) add(own, below + i * row, width, -x[rows[i]]);
+            for (int c = width - 1; c >= 0; --c) {
+                own[c] *= panel[c * row + c];
+                add(own, panel + c * row, c, -own[c]);
+            }
+            continue;
+        }
         for (int c = width - 1; c >= 0; --c) {
             N total = N::load(own + Size(c) * W), other(0.0);
             for (int d = c + 1; d < width; ++d) {

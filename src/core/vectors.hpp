@@ -90,6 +90,13 @@ inline double inner_over(const Work& w, Size per_tile, Size more, const double* 
     });
 }
 
+// The same of a few.
+inline double short_inner(const double* a, const double* b, Size size) {
+    double total = 0.0;
+    for (Size i = 0; i < size; ++i) total += a[i] * b[i];
+    return total;
+}
+
 inline double inner(const double* a, const double* b, Size size) {
     Lanes<8> totals(0.0), others(0.0);
     Size i = 0;

@@ -20,7 +20,7 @@ _HOMES = {
     "forewise.validation.given": "Given",
     "forewise.problems": (
         "CVaR Expectation MeanCVaR Newsvendor Portfolio Problem QuadraticNewsvendor "
-        "ScenarioProgram WorstCase"
+        "ScenarioProgram SparseBlock WorstCase"
     ),
     "forewise.problems.cvxpy": "CvxpyProblem chance",
     "forewise.solvers": (
@@ -31,10 +31,13 @@ _HOMES = {
         "ForecastPredictor ForestPredictor "
         "GaussianPredictor GaussianProcessPredictor GroupedPredictor MixturePredictor "
         "NeighborPredictor PointPredictor Predictor QuantileBoostingPredictor ResidualPredictor "
-        "StackedPredictor Training"
+        "RelativePredictor StackedPredictor Training"
     ),
     "forewise.learners": "AutoLearner CombinedLearner DecoupledLearner DirectLearner Learner",
-    "forewise.policy": "Policy load_policy",
+    "forewise.policy": "Policy",
+    # Through the planner, whose policies are read too.
+    "forewise.planner.policy": "PlannerPolicy load_policy",
+    "forewise.planner.planner": "Planner",
     "forewise.evaluation": "evaluate_rolling fair_regret regret",
     "forewise.explanation": "Explanation explain",
 }
@@ -48,6 +51,7 @@ _NAMESPACES = {
     "policy": "forewise.policy",
     "predictors": "forewise.predictors",
     "problems": "forewise.problems",
+    "smps": "forewise.smps",
     "solvers": "forewise.solvers",
     "testing": "forewise.testing",
 }
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
     from forewise import policy as policy
     from forewise import predictors as predictors
     from forewise import problems as problems
+    from forewise import smps as smps
     from forewise import solvers as solvers
     from forewise import testing as testing
     from forewise.evaluation import evaluate_rolling as evaluate_rolling
@@ -81,8 +86,10 @@ if TYPE_CHECKING:
     from forewise.learners import DecoupledLearner as DecoupledLearner
     from forewise.learners import DirectLearner as DirectLearner
     from forewise.learners import Learner as Learner
+    from forewise.planner.planner import Planner as Planner
+    from forewise.planner.policy import PlannerPolicy as PlannerPolicy
+    from forewise.planner.policy import load_policy as load_policy
     from forewise.policy import Policy as Policy
-    from forewise.policy import load_policy as load_policy
     from forewise.predictors import BayesianPredictor as BayesianPredictor
     from forewise.predictors import BoostingPredictor as BoostingPredictor
     from forewise.predictors import EmpiricalPredictor as EmpiricalPredictor
@@ -97,6 +104,7 @@ if TYPE_CHECKING:
     from forewise.predictors import PointPredictor as PointPredictor
     from forewise.predictors import Predictor as Predictor
     from forewise.predictors import QuantileBoostingPredictor as QuantileBoostingPredictor
+    from forewise.predictors import RelativePredictor as RelativePredictor
     from forewise.predictors import ResidualPredictor as ResidualPredictor
     from forewise.predictors import StackedPredictor as StackedPredictor
     from forewise.predictors import Training as Training
@@ -108,6 +116,7 @@ if TYPE_CHECKING:
     from forewise.problems import Problem as Problem
     from forewise.problems import QuadraticNewsvendor as QuadraticNewsvendor
     from forewise.problems import ScenarioProgram as ScenarioProgram
+    from forewise.problems import SparseBlock as SparseBlock
     from forewise.problems import WorstCase as WorstCase
     from forewise.problems.cvxpy import CvxpyProblem as CvxpyProblem
     from forewise.problems.cvxpy.chance import chance as chance

@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 
+Matrix = np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]  # sparse: starts, columns, entries
+Program = tuple[Matrix, ...]
+
 def follow(
-    program: tuple[np.ndarray, ...],
+    program: Program,
     n_threads: int,
     tolerance: float,
     max_iterations: int,
@@ -17,7 +20,7 @@ def follow(
     /,
 ) -> None: ...
 def adjoint(
-    program: tuple[np.ndarray, ...],
+    program: Program,
     n_threads: int,
     ends: tuple[Any, ...],
     right: tuple[np.ndarray, ...],
@@ -27,11 +30,18 @@ def adjoint(
     /,
 ) -> None: ...
 def weigh(
-    program: tuple[np.ndarray, ...],
+    program: Program,
     points: tuple[np.ndarray, ...],
     found: tuple[np.ndarray, ...],
     /,
 ) -> None: ...
-def units(program: tuple[np.ndarray, ...], out: np.ndarray, /) -> None: ...
-def describe(program: tuple[np.ndarray, ...], /) -> dict[str, Any]: ...
+def units(program: Program, out: np.ndarray, /) -> None: ...
+def describe(program: Program, /) -> dict[str, Any]: ...
+def entries(
+    block: np.ndarray, share: float, /
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None: ...
+def balance(program: Program, /) -> tuple[np.ndarray, np.ndarray]: ...
+def convex(
+    block: tuple[np.ndarray, np.ndarray, np.ndarray], size: int, contexts: int, scenarios: int, /
+) -> list[int]: ...
 def instructions() -> str: ...

@@ -26,6 +26,7 @@ SOME = [
     fw.ForestPredictor(n_trees=10),
     fw.NeighborPredictor(kernel="epanechnikov"),
 ]
+KEPT = fw.PointPredictor(training=fw.Training(checkpoint="folder"))
 
 
 @dataclass(eq=False, repr=False)
@@ -231,6 +232,9 @@ def test_default_candidates_suit_the_table():
         ({"candidates": []}, "candidates must be predictors"),
         ({"candidates": "forest"}, "candidates must be predictors"),
         ({"candidates": {"forest": fw.ForestPredictor}}, "candidate 'forest' must be"),
+        ({"candidates": [fw.EnsemblePredictor(KEPT)]}, "must have no checkpoint folder"),
+        ({"candidates": [fw.StackedPredictor([KEPT])]}, "must have no checkpoint folder"),
+        ({"n_jobs": 0}, "n_jobs must be"),
         ({"n_folds": 1}, "n_folds must be"),
         ({"time_limit": 0}, "time_limit must be"),
         ({"n_scenarios": 0}, "n_scenarios must be"),

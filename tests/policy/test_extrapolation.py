@@ -24,11 +24,15 @@ def learner(predictor):
 
 NETWORKS = {
     "point": learner(fw.PointPredictor(training=FEW)),
-    "Bayesian": learner(fw.predictors.MeanFieldPredictor(training=FEW)),
+    "Bayesian": learner(fw.BayesianPredictor(training=FEW)),
+    "ensemble": learner(fw.EnsemblePredictor(fw.BayesianPredictor(training=FEW), 2)),
+    "mean field": learner(fw.predictors.MeanFieldPredictor(training=FEW)),
+    "auto": fw.AutoLearner(PROBLEM, [fw.BayesianPredictor(training=FEW)]),
     "combined": fw.CombinedLearner(PROBLEM, fw.GaussianPredictor(training=FEW), pretraining=False),
     "direct": fw.DirectLearner(PROBLEM, fw.PointPredictor(training=FEW)),
 }
 QUIET = {
+    "Bayesian, held": learner(fw.BayesianPredictor(extrapolate=0.0, training=FEW)),
     "held": learner(fw.predictors.MeanFieldPredictor(extrapolate=False, training=FEW)),
     "cautious": learner(
         fw.predictors.MeanFieldPredictor(

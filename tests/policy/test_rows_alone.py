@@ -56,6 +56,9 @@ PREDICTORS = {
     "quantile boosting": fw.QuantileBoostingPredictor(n_trees=10),
     "linear": fw.ResidualPredictor(),
     "ridge": fw.ResidualPredictor(Ridge()),
+    "stacked": fw.predictors.StackedPredictor(
+        [fw.BayesianPredictor((9,), training=BRIEF), fw.ForestPredictor(n_trees=9)]
+    ),
     "boosting and errors": fw.ResidualPredictor(fw.BoostingPredictor(n_trees=10)),
 }
 
@@ -126,6 +129,9 @@ def learner(kind, problem):
         return fw.DecoupledLearner(problem, network)
     if kind == "combined":
         return fw.CombinedLearner(problem, network, n_scenarios=4, pretraining=False)
+    if kind == "auto":
+        candidates = [network, fw.GaussianProcessPredictor(random_state=0)]
+        return fw.AutoLearner(problem, candidates, n_folds=2, random_state=0)
     return fw.DirectLearner(problem, fw.PointPredictor((9,), **NETWORK))
 
 
@@ -134,7 +140,7 @@ def learner(kind, problem):
     [
         (problem, kind)
         for problem in PROBLEMS
-        for kind in ("decoupled", "combined", "direct")
+        for kind in ("decoupled", "combined", "direct", "auto")
         if (problem, kind) != ("risk", "direct")  # no distribution, no risk
     ],
 )

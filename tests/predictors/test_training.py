@@ -186,6 +186,57 @@ def test_a_killed_fit_resumes_to_the_same_bits(tmp_path, monkeypatch, killed_aft
     assert not folder.exists()
 
 
+DEFAULTS = {
+    "default": {},
+    "mean field": {"inference": fw.predictors.MeanField()},
+    "normal": {"head": fw.predictors.NormalHead()},
+    "linear": {"embedding": fw.predictors.LinearEmbedding()},
+}
+
+
+def default_network(name, rows=None, folder=None, **changes):
+    """The default Bayesian network, or an ensemble of it, fitted."""
+    settings = {"hidden_sizes": (8,), "n_members": 3, "random_state": 1} | changes
+    share = settings.pop("validation_share", None)
+    training = fw.Training(epochs=4, batch_size=32, checkpoint=folder, validation_share=share)
+    network = fw.BayesianPredictor(**settings, training=training, **DEFAULTS.get(name, {}))
+    if name == "ensemble":
+        network = fw.EnsemblePredictor(network, 2, random_state=1)
+    return network.fit(*(rows or table()))
+
+
+@pytest.mark.parametrize("name", [*DEFAULTS, "ensemble"])
+def test_the_default_network_resumes_to_the_same_bits(name, tmp_path, monkeypatch):
+    undisturbed, folder = default_network(name), tmp_path / "checkpoint"
+    interrupted(monkeypatch, lambda: default_network(name, folder=folder))
+    assert (folder / "header.json").exists()
+    resumed = default_network(name, folder=folder)
+    assert same(weights(resumed), weights(undisturbed))
+    assert resumed.history_ == undisturbed.history_
+    drawn = [one.sample(table()[0], 9, random_state=0).values for one in (resumed, undisturbed)]
+    assert torch.equal(*drawn)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        ("predictor.n_members", {"n_members": 2}),
+        ("predictor.inference", {"inference": fw.predictors.LastLayer(prior_std=2.0)}),
+        ("predictor.head", {"head": fw.predictors.QuantileHead((0.1, 0.5, 0.9))}),
+        ("predictor.embedding", {"embedding": fw.predictors.PeriodicEmbedding(clip=2.0)}),
+        ("predictor.extrapolate", {"extrapolate": 0.2}),
+        ("training.validation_share", {"validation_share": 0.3}),
+        ("the training rows", {"rows": (lambda X, y: (X, np.nextafter(y, 9)))(*table())}),
+    ],
+)
+def test_the_default_network_refuses_another_fit_s_checkpoint(part, changes, tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoint"
+    interrupted(monkeypatch, lambda: default_network("default", folder=folder))
+    with pytest.raises(fw.exceptions.StorageError, match=f"{part}.*delete the folder"):
+        default_network("default", folder=folder, **changes)
+
+
 def moved(values, row):
     """The same table with one number in the middle changed by the least there is."""
     values = values.copy()

@@ -125,6 +125,11 @@ REFUSED = {
         [str(1.5 * i) if i != 7 else "broken" for i in range(N)],
         "'x' has numbers, but row 7 has 'broken'",
     ),
+    "a mistake among repeated numbers": (
+        [str(i % 12) if i != 7 else "7o" for i in range(N)],
+        "'x' has numbers, but row 7 has '7o'.*category",
+    ),
+    "days or months": (["03/04/2024", "05/06/2024"] * (N // 2), "day or month is first.*dayfirst"),
     "infinity": ([np.inf] + [1.0] * (N - 1), r"finite.*'x' \(1 of 240 rows\)"),
     "lists": ([[1, 2]] * N, "'x' holds a list"),
     "complex": ([1j] * N, "Complex"),
@@ -137,6 +142,29 @@ def test_what_cannot_be_encoded_is_refused_with_advice(case):
     values, message = REFUSED[case]
     with pytest.raises(fw.InvalidInputError, match=message):
         Columns.from_frame(pd.DataFrame({"x": values}))
+
+
+def test_text_that_was_the_same_in_every_row_of_training_is_told_where_it_differs():
+    columns = Columns.from_frame(pd.DataFrame({"country": ["SE"] * 9, "note": [None] * 9}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        columns.encode(pd.DataFrame({"country": ["SE", None], "note": ["", None]}))
+    later = pd.DataFrame({"country": ["SE", "NO"], "note": ["new", "new"]})
+    with pytest.warns(ColumnWarning, match=r"'country'.* 1 of 2 rows.*'note'.* 2 of 2 rows"):
+        columns.encode(later)
+
+
+def test_times_are_those_of_the_zone_of_training():
+    hours = pd.DataFrame({"t": pd.date_range("2024-05-01", periods=30, freq="h", tz="Asia/Tokyo")})
+    columns = Columns.from_frame(hours)
+    elsewhere = hours.assign(t=hours["t"].dt.tz_convert("UTC"))
+    np.testing.assert_array_equal(columns.encode(elsewhere), columns.encode(hours))
+    naive = hours.assign(t=hours["t"].dt.tz_localize(None))
+    with pytest.raises(fw.InvalidInputError, match=r"time zone Asia/Tokyo.*tz_localize\('Asia"):
+        columns.encode(naive)
+    with pytest.raises(fw.InvalidInputError, match=r"no time zone.*has UTC.*tz_localize\(None"):
+        Columns.from_frame(naive).encode(elsewhere)
+    np.testing.assert_array_equal(Columns.from_frame(naive).encode(naive), columns.encode(hours))
 
 
 def test_kinds_can_be_told():

@@ -83,5 +83,5 @@ def _relative(excess: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 def _recourse(answer: Answer) -> torch.Tensor:
     if answer.recourse is None:
-        raise ValueError("an instance without a problem is judged with its recourse, but got none")
+        raise ValueError("an instance without a problem needs the recourse, but got none")
     return torch.as_tensor(answer.recourse)

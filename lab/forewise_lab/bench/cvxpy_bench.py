@@ -41,7 +41,7 @@ LAYER_TURNS = 3
 # The bars.
 LONGEST_RATIO, LARGEST_DIFFERENCE, LONGEST_CONSTRUCTION = 2.0, 1e-6, 0.1
 LEAST_SPEED_UP, LEAST_BUILD_SPEED_UP = 50.0, 10.0
-# A core of which less than this share was ours is said to have been shared.
+# Below this share of CPU time the report says that the core was shared.
 _QUIET = 0.9
 
 

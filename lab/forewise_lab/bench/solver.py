@@ -30,7 +30,7 @@ from forewise_lab.machine import description, one_core, peak_memory, restart_pea
 FOREWISE = ForewisePeer.name
 # A peer's turns at one quantity take no longer than this together, whatever `repeats` says.
 _LONGEST_SECONDS = 30.0
-# CPU time over wall time from which on a peer is said to have used more than one core.
+# CPU time over wall time above which a peer has used more than one core.
 _MANY_CORES = 1.3
 
 

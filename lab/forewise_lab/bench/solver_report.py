@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -85,12 +85,7 @@ class SolverReport:
     def write(self, folder: Path) -> None:
         write_whole(folder / "solver.csv", self.results.as_csv())
         write_whole(folder / "solver.md", self._markdown())
-        figure = time_against_scenarios(self.results)
-        for kind in ("png", "svg"):
-            with whole_file(folder / f"solver.{kind}") as temporary:
-                # Without a date, the same numbers give the same file.
-                metadata = {"Date": None} if kind == "svg" else None
-                figure.savefig(temporary, format=kind, dpi=160, metadata=metadata)
+        save_figure(time_against_scenarios(self.results), folder / "solver")
 
     def _markdown(self) -> str:
         *others, bars = (table.as_markdown() for table in self.tables())
@@ -183,28 +178,58 @@ def _case_row(peer: str, found: dict[str, Measurement], ours: float | None) -> t
 def time_against_scenarios(results: Measurements) -> Figure:
     """One panel for each instance that was measured at several sizes."""
     families = dict.fromkeys(row.instance for row in results.rows)
-    grown = [family for family in families if len(_sizes(results, family)) > 1]
+    return panels(
+        results,
+        {
+            family: f"{family}: forward + backward (dashed: forward only)"
+            for family in families
+            if len(_sizes(results, family)) > 1
+        },
+    )
+
+
+def panels(results: Measurements, titles: Mapping[str, str], most: int = 4) -> Figure:
+    """A panel of time against scenarios for each instance with a title, `most` in a row."""
+    grown = list(titles)
     peers = dict.fromkeys(peer for family in grown for peer in results.peers(family))
     others = (peer for peer in peers if peer != FOREWISE)
     colours = {FOREWISE: "black", **dict(zip(others, cycle(_COLOURS), strict=False))}
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(1 + 5.2 * max(len(grown), 1), 4.2), layout="constrained")
+        width = min(max(len(grown), 1), most)
+        height = max(-(-len(grown) // width), 1)
+        figure = Figure(figsize=(1 + 5.2 * width, 4.2 * height), layout="constrained")
         for i, family in enumerate(grown):
-            _panel(figure.add_subplot(1, len(grown), i + 1), results, family, colours)
+            axes = figure.add_subplot(height, width, i + 1)
+            _panel(axes, results, family, colours, titles[family])
     return figure
+
+
+def save_figure(figure: Figure, stem: Path) -> None:
+    """Write a figure as PNG and SVG."""
+    for kind in ("png", "svg"):
+        with whole_file(stem.with_suffix(f".{kind}")) as temporary:
+            # Without a date, the same numbers give the same file.
+            metadata = {"Date": None} if kind == "svg" else None
+            figure.savefig(temporary, format=kind, dpi=160, metadata=metadata)
 
 
 def _sizes(results: Measurements, family: str) -> set[int]:
     return {row.n_scenarios for row in results.rows if row.instance == family and row.unit == "s"}
 
 
-def _panel(axes: Axes, results: Measurements, family: str, colours: dict[str, str]) -> None:
+def _panel(
+    axes: Axes, results: Measurements, family: str, colours: dict[str, str], title: str
+) -> None:
+    differentiated = any(row.quantity == Quantity.BOTH for row in results.rows)
     highest: dict[int, float] = {}
     ends = []
     for peer in results.peers(family):
         both = results.series(family, peer, Quantity.BOTH)
         values = both or results.series(family, peer, Quantity.FORWARD)
-        width, line = 2.2 if peer == FOREWISE else 1.3, "o-" if both else "o--"
+        width, line = (
+            2.2 if peer == FOREWISE else 1.3,
+            "o-" if both or not differentiated else "o--",
+        )
         style = {"ms": 3.5, "lw": width, "color": colours[peer]}
         axes.loglog(list(values), list(values.values()), line, **style)
         ends.append((list(values.items())[-1], peer))
@@ -217,7 +242,7 @@ def _panel(axes: Axes, results: Measurements, family: str, colours: dict[str, st
         # Other lines pass behind the label.
         label.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6})
     ticks = sorted(_sizes(results, family))
-    axes.set_title(f"{family}: forward + backward (dashed: forward only)", loc="left")
+    axes.set_title(title, loc="left")
     axes.set_xlabel("scenarios M")
     axes.set_ylabel("seconds, all contexts, one core")
     axes.set_xticks(ticks, [str(size) for size in ticks])

@@ -302,7 +302,7 @@ def _dataset(rows: CaseRows, places: np.ndarray, relative: bool) -> Dataset:
 
 
 def _with_places(method: Method, rows: CaseRows, m: int) -> Method:
-    """The method with words such as "weekday" replaced by columns, and told of M."""
+    """The method with words such as "weekday" replaced by columns, and with M."""
     learner: dict[str, Any] = dict(method.learner)
     predictor: dict[str, Any] = dict(method.predictor)
     if learner["kind"] == "combined":

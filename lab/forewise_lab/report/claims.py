@@ -86,9 +86,9 @@ class Claim:
 
     @property
     def counts(self) -> str:
-        said = [piece.verdict for piece in self.evidence]
-        kinds = [kind for kind in (HOLDS, OPEN, REFUTED, ABSENT) if kind in said]
-        return ", ".join(f"{kind} in {said.count(kind)}" for kind in kinds)
+        found = [piece.verdict for piece in self.evidence]
+        kinds = [kind for kind in (HOLDS, OPEN, REFUTED, ABSENT) if kind in found]
+        return ", ".join(f"{kind} in {found.count(kind)}" for kind in kinds)
 
 
 def check_claims(results: Results) -> tuple[Claim, ...]:

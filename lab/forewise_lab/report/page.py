@@ -53,7 +53,7 @@ def render_report(
     results = gather(rows, settings)
     checked = claims.check_claims(results)
     first, second = _table(table1, results), _table(table2, results)
-    said = first.notes if first else results.warnings
+    shown = first.notes if first else results.warnings
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         # Every text is escaped, whatever the template's file is called.
@@ -68,7 +68,7 @@ def render_report(
         glance=_glance(results, [t for t in (first, second) if t], checked),
         tables=[
             ("table-1", "Table 1", first, _new_notes(first, results.warnings)),
-            ("table-2", "Table 2", second, _new_notes(second, said)),
+            ("table-2", "Table 2", second, _new_notes(second, shown)),
         ],
         curves=[
             (*head, figures.over(results, experiment), experiment)
@@ -110,9 +110,9 @@ def _table(make: Callable[[Results], Table], results: Results) -> Table | None:
         return None  # the page says that there are no rows for it
 
 
-def _new_notes(table: Table | None, said: tuple[str, ...]) -> tuple[str, ...]:
-    """What was not said above."""
-    return tuple(note for note in (table.notes if table else ()) if note not in said)
+def _new_notes(table: Table | None, shown: tuple[str, ...]) -> tuple[str, ...]:
+    """The notes that are not on the page yet."""
+    return tuple(note for note in (table.notes if table else ()) if note not in shown)
 
 
 def _facts(results: Results, machine: str, made_at: datetime) -> list[Fact]:
@@ -158,8 +158,8 @@ def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, 
         for cell in line
         if cell.comparison is not None
     ]
-    said = [claim.verdict for claim in checked]
-    held, judged = said.count(claims.HOLDS), len(said) - said.count(claims.ABSENT)
+    found = [claim.verdict for claim in checked]
+    held, tested = found.count(claims.HOLDS), len(found) - found.count(claims.ABSENT)
     seeds = fits.groupby(["experiment", "method"])["seed"].nunique()
     spread = sorted({int(seeds.min()), int(seeds.max())})
     compared = " · ".join(
@@ -170,7 +170,7 @@ def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, 
         Fact("seeds each", " to ".join(map(str, spread))),
         Fact("of fitting, one core", rendering.seconds(float(fits["seconds"].fillna(0).sum()))),
         Fact("better, worse, same as the paper", compared),
-        Fact("claims of the paper hold throughout", f"{held} of {judged}"),
+        Fact("claims of the paper hold throughout", f"{held} of {tested}"),
     ]
 
 

@@ -16,6 +16,7 @@ from forewise.problems import Problem
 from forewise.problems.feasibility import FEASIBILITY_TOLERANCE, feasible_contexts
 from forewise.scenarios import Scenarios
 from forewise.solvers import Solution, Solver, Status, solve
+from forewise.solvers.solution import listed_failures
 from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_scalar, as_table
 from forewise.validation.frames import column_names, row_labels
 from forewise.validation.parameters import require_instance
@@ -24,7 +25,7 @@ from forewise.validation.parameters import require_instance
 # the numbers.
 _MAX_ITEMS = 4096
 _MAX_ENTRIES = 2**19
-_SHOWN = 5  # columns or contexts that an error message lists
+_SHOWN = 5  # columns that an error message lists
 
 
 def chunks(
@@ -224,16 +225,12 @@ def expected_costs(
 
 def _require_optimal(solution: Solution, contexts: range | list[int]) -> None:
     """Raise with the numbers that the contexts have outside of their chunk."""
-    failed = [i for i, status in enumerate(solution.status) if status is not Status.OPTIMAL]
+    pairs = zip(contexts, solution.status, strict=False)
+    failed = [(i, status) for i, status in pairs if status is not Status.OPTIMAL]
     if not failed:
         return
-    listed = "; ".join(
-        f"context {contexts[i]} is {solution.status[i]} ({solution.status[i].advice})"
-        for i in failed[:_SHOWN]
-    )
-    more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
     raise SolveError(
-        f"the optimum to compare with was not found: {listed}{more}. Leave these contexts out, "
-        "or pass another solver.",
+        f"the optimum to compare with was not found: {listed_failures(failed)}. "
+        "Leave these contexts out, or pass another solver.",
         solution,
     )

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from forewise.evaluation.bootstrap import (
     MONDAY,
+    Difference,
     as_days,
     block_bootstrap,
     block_bootstrap_difference,
@@ -20,9 +21,11 @@ from forewise.evaluation.bootstrap import (
 from forewise.exceptions import InvalidInputError
 from forewise.learners.base import Learner
 from forewise.policy.base import Policy
+from forewise.problems import Newsvendor
 from forewise.problems.base import Problem
 from forewise.problems.feasibility import FEASIBILITY_TOLERANCE
 from forewise.validation.arguments import as_tensor
+from forewise.validation.censored import check_censored
 from forewise.validation.frames import column_names, row_labels, take_rows
 from forewise.validation.given import given_rows
 from forewise.validation.parameters import require_count, require_instance
@@ -131,6 +134,7 @@ def evaluate_rolling(
     validation_days: int | None = None,
     problem: Problem | None = None,
     given: Any = None,
+    censored: Any = None,
     n_scenarios: int = 64,
     random_state: int = 0,
     on_infeasible: str = "raise",
@@ -160,10 +164,14 @@ def evaluate_rolling(
         Number and seed of each decision's scenarios; the seed of training is the method's own.
     given, on_infeasible, tolerance
         As for `regrets`.
+    censored : truth values of the shape of y, optional
+        True where the outcome was at least y; passed to `fit`, or to the function, as `censored=`.
+        The costs of such rows are marked: of a `Newsvendor` they are the least that the decision
+        can have cost, of other problems what it would have cost had the outcome been y.
 
     Returns
     -------
-    DataFrame (n_decided, 4 + n_decisions)
+    DataFrame (n_decided, 4 + n_decisions), with `censored` one more column
         In order of time, with X's row labels: `date`, `fold` (number of the window), `n_train`
         (rows trained on), `cost`, and the decisions, in columns such as `decision_demand`.
     """
@@ -177,9 +185,10 @@ def evaluate_rolling(
         raise InvalidInputError(f"X, y and dates must have the same rows, but have {lengths} rows")
     check_same_rows(X=X, y=y, dates=dates, given=given)
     problem.bound_for(len(days), given)
+    flags = check_censored(censored, y, outcomes)
     tables = []
     for fold in rolling_folds(days, window, min_train_days, max_train_days):
-        decide = _fitted(method, X, y, given, days, fold, validation_days)
+        decide = _fitted(method, X, y, given, days, fold, validation_days, flags)
         X_now, now = take_rows(X, fold.decide), given_rows(given, fold.decide)
         index = pd.Index(fold.decide) if row_labels(X) is None else X_now.index
         decisions, names = _decisions(decide, X_now, now, n_scenarios, random_state)
@@ -189,8 +198,12 @@ def evaluate_rolling(
                 f"{len(index)} in the window that begins on {fold.start:%Y-%m-%d}"
             )
         decided = pd.DataFrame(decisions, index=index, columns=names)
+        realised = outcomes[fold.decide]
+        if flags is not None and isinstance(problem, Newsvendor):
+            # A demand of what was ordered costs least.
+            realised = np.where(flags[fold.decide], np.maximum(realised, decisions), realised)
         cost = problem.cost(
-            decided, outcomes[fold.decide], now, on_infeasible=on_infeasible, tolerance=tolerance
+            decided, realised, now, on_infeasible=on_infeasible, tolerance=tolerance
         )
         described = {
             "date": days[fold.decide].astype("datetime64[s]"),
@@ -198,6 +211,8 @@ def evaluate_rolling(
             "n_train": len(fold.train),
             "cost": cost.detach().numpy(),
         }
+        if flags is not None:
+            described["censored"] = flags[fold.decide].any(axis=1)
         tables.append(pd.concat([pd.DataFrame(described, index=index), decided], axis=1))
     return pd.concat(tables)
 
@@ -220,7 +235,8 @@ def compare_rolling(
     -------
     DataFrame (n_methods, 9)
         Cheapest first: `cost`, `difference` (to the baseline) and `relative` (share of the
-        baseline's cost), each followed by its ends, `cost_lower`, `cost_upper` and so on.
+        baseline's cost, NaN where that is not positive), each followed by its ends, `cost_lower`,
+        `cost_upper` and so on.
     """
     import pandas as pd
 
@@ -240,7 +256,7 @@ def compare_rolling(
         intervals = {
             "cost": block_bootstrap(costs, dates, *settings),
             "difference": block_bootstrap_difference(*pair),
-            "relative": block_bootstrap_difference(*pair, relative=True),
+            "relative": _relative(pair),
         }
         rows[name] = {
             f"{figure}{end}": getattr(interval, attribute)
@@ -248,6 +264,15 @@ def compare_rolling(
             for end, attribute in (("", "estimate"), ("_lower", "lower"), ("_upper", "upper"))
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_values("cost")
+
+
+def _relative(pair: tuple[Any, ...]) -> Difference:
+    """The difference as a share of the second costs; NaN where that says nothing."""
+    try:
+        return block_bootstrap_difference(*pair, relative=True)
+    except InvalidInputError:
+        block_bootstrap_difference(*pair)  # raises where that was not the reason
+        return Difference(np.nan, np.nan, np.nan, pair[4])
 
 
 def _problem_of(method: Any, problem: Problem | None) -> Problem:
@@ -274,11 +299,14 @@ def _fitted(
     days: np.ndarray,
     fold: Fold,
     validation_days: int | None,
+    censored: np.ndarray | None = None,
 ) -> Any:
     """What decides in the fold's window."""
 
     def data(rows: np.ndarray, suffix: str = "") -> dict[str, Any]:
         taken = {f"X{suffix}": take_rows(X, rows), f"y{suffix}": take_rows(y, rows)}
+        if censored is not None:
+            taken[f"censored{suffix}"] = censored[rows]
         return taken if given is None else taken | {f"given{suffix}": given_rows(given, rows)}
 
     train = fold.train

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from forewise.evaluation.costs import as_level, as_outcome, as_scenarios, scenario_chunks
 from forewise.exceptions import InvalidInputError
 from forewise.scenarios import Scenarios
 from forewise.validation.arguments import as_vector
+from forewise.validation.censored import check_censored
 
 # A quantile is the smallest value whose cumulated weight reaches the level, up to rounding.
 _ROUNDING = 1e-12
@@ -32,7 +34,7 @@ class CalibrationCurve:
     observed: torch.Tensor  # share of outcomes at most the quantile (n_levels, n_outcomes)
 
 
-def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
+def crps(scenarios: Scenarios, outcome: Any, censored: Any = None) -> torch.Tensor:
     """Continuous ranked probability score ``(n_contexts, n_outcomes)``; less is better.
 
         CRPS = ∫ (F(t) − 1{y ≤ t})² dt = Σ_j w_j |y_j − y| − ½ Σ_j Σ_k w_j w_k |y_j − y_k|
@@ -46,8 +48,14 @@ def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
     scenarios : Scenarios
         Values (n_contexts, n_scenarios, n_outcomes), weights (n_contexts, n_scenarios).
     outcome : table (n_contexts, n_outcomes), or (n_contexts,) for one outcome
+    censored : truth values of the shape of outcome, optional
+        True where the outcome was at least this: the integral then ends there, which makes the
+        score a lower bound. To rank methods by it is only fair on the same rows.
     """
     scenarios = as_scenarios("scenarios", scenarios)
+    table = as_outcome(outcome, like=scenarios).numpy()
+    flags = check_censored(censored, outcome, table, of="outcome")
+    known = torch.from_numpy(np.ones(table.shape, bool) if flags is None else ~flags)
     scores = []
     for values, weights, seen in _forecast(scenarios, outcome):
         error, cumulated = _sorted(values - seen.unsqueeze(1), weights)
@@ -57,6 +65,8 @@ def crps(scenarios: Scenarios, outcome: Any) -> torch.Tensor:
         below = torch.cat([error.clamp_max(0), zero], dim=-1).diff(dim=-1)
         above = torch.cat([zero, error.clamp_min(0)], dim=-1).diff(dim=-1)
         before = torch.cat([zero, cumulated[..., :-1]], dim=-1)
+        own, known = known[: len(seen), :, None], known[len(seen) :]
+        above = torch.where(own, above, 0.0)
         scores.append((cumulated.square() * below + (1 - before).square() * above).sum(-1))
     return torch.cat(scores)
 

@@ -40,7 +40,7 @@ class Grid:
         dates = as_dates(date, table[date])
         day = ((dates - dates.min()) // _DAY).astype(np.intp)
         series = _series_numbers(table, names)
-        if not repeated and len(table) > len(np.unique(np.stack([series, day]), axis=1).T):
+        if not repeated and len(table) > len(pd.unique(series * (day.max() + 1) + day)):
             row = pd.DataFrame({"series": series, "day": day}).duplicated().to_numpy().argmax()
             which = ", ".join(f"{name} {table[name].iloc[row]}" for name in names) or "the table"
             raise InvalidInputError(

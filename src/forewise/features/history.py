@@ -69,8 +69,9 @@ def rolling(
     date: str = "date",
     *,
     min_values: int = 2,
+    horizon: int = 1,
 ) -> pd.DataFrame:
-    """Moving statistics of the days before, up to yesterday.
+    """Moving statistics of the days before, up to yesterday, or up to `horizon` days ago.
 
     Returns columns such as ``demand_mean_28``, ``demand_std_28`` and ``demand_q90_28``.
 
@@ -82,15 +83,17 @@ def rolling(
         "mean", "std", or a number between 0 and 1 for that quantile.
     min_values : int
         Fewest known values in a window; NaN below that.
+    horizon : int
+        Days between the last value that counts and the row's own day; windows end there.
     table, column, by, date
         As for `lag`.
     """
     grid, wide = _spread(table, column, by, date)
-    fewest = require_count("min_values", min_values, 1)
+    fewest, ahead = require_count("min_values", min_values, 1), require_count("horizon", horizon, 1)
     named = [(_name_of(statistic), statistic) for statistic in statistics]
     features = {}
     for window in as_counts("windows", windows):
-        past = wide.shift(1).rolling(window, min_periods=min(fewest, window))
+        past = wide.shift(ahead).rolling(window, min_periods=min(fewest, window))
         for name, statistic in named:
             moved = past.quantile(statistic) if isinstance(statistic, Real) else past.agg(statistic)
             features[f"{column}_{name}_{window}"] = grid.gather(moved)
@@ -103,20 +106,23 @@ def same_weekday(
     weeks: int | Sequence[int] = 4,
     by: str | Sequence[str] = (),
     date: str = "date",
+    *,
+    horizon: int = 1,
 ) -> pd.DataFrame:
     """The last known value of the same weekday, and the mean over some weeks.
 
     Returns ``demand_weekday_last``, however long ago, and columns such as
-    ``demand_weekday_mean_4``, the mean of the known values in so many `weeks` before. Other
-    parameters as for `lag`.
+    ``demand_weekday_mean_4``, the mean of the known values in so many `weeks` before, up to
+    `horizon` days ago. Other parameters as for `lag`.
 
     *When to use*: some days are missing, so that ``lag(..., days=7)`` would be NaN.
     """
     grid, wide = _spread(table, column, by, date)
+    skipped = -(-require_count("horizon", horizon, 1) // 7)  # weeks
     last = pd.DataFrame(np.nan, index=wide.index, columns=wide.columns)
     means = {length: last.copy() for length in as_counts("weeks", weeks)}
     for first in range(min(7, len(wide))):
-        past = wide.iloc[first::7].shift(1)
+        past = wide.iloc[first::7].shift(skipped)
         last.iloc[first::7] = past.ffill()
         for length, mean in means.items():
             mean.iloc[first::7] = past.rolling(length, min_periods=1).mean()
@@ -127,17 +133,23 @@ def same_weekday(
 
 
 def days_since(
-    table: pd.DataFrame, column: str, by: str | Sequence[str] = (), date: str = "date"
+    table: pd.DataFrame,
+    column: str,
+    by: str | Sequence[str] = (),
+    date: str = "date",
+    *,
+    horizon: int = 1,
 ) -> pd.DataFrame:
     """Days since the last known value, ``demand_days_since``; NaN before the first known value.
 
-    1 if yesterday is known, 2 after a closed day. Parameters as for `lag`.
+    1 if yesterday is known, 2 after a closed day. Values less than `horizon` days ago do not count.
+    Other parameters as for `lag`.
     """
     grid, wide = _spread(table, column, by, date)
     number = pd.DataFrame(
         np.broadcast_to(np.arange(len(wide), dtype=float)[:, None], wide.shape), index=wide.index
     )
-    last = number.where(wide.notna()).shift(1).ffill()
+    last = number.where(wide.notna()).shift(require_count("horizon", horizon, 1)).ffill()
     return pd.DataFrame({f"{column}_days_since": grid.gather(number - last)}, index=table.index)
 
 

@@ -17,6 +17,7 @@ from forewise.learners.base import Learner, TrainingProblems
 from forewise.learners.out_of_fold import (
     Evaluator,
     Fold,
+    HeldOut,
     Record,
     Resamples,
     Trial,
@@ -24,6 +25,7 @@ from forewise.learners.out_of_fold import (
     cost_of,
     make_folds,
     spread_rows,
+    united,
 )
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import (
@@ -37,7 +39,9 @@ from forewise.predictors import (
     QuantileBoostingPredictor,
     ResidualPredictor,
     StackedPredictor,
+    Training,
 )
+from forewise.predictors.trees import Completer
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver
 from forewise.solvers.base import Solver
@@ -47,7 +51,7 @@ from forewise.validation.parameters import (
     require_instance,
     require_positive,
 )
-from forewise.validation.tables import check_outcomes, check_training_data, check_validation_data
+from forewise.validation.tables import check_training_data, check_validation_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +60,9 @@ _EVALUATED = 2000  # rows: the error of more would hardly be smaller
 _CLEARLY = 4.0  # standard errors by which a candidate must be worse to be dropped early
 _KEPT = 3  # candidates that are never dropped early
 _PROCESS_ROWS = 2000  # rows up to which a Gaussian process uses all of them
+_TREATMENT = (
+    "each is judged at one draw from beyond its bound, the same for all candidates, by a forest"
+)
 _FIRST_SHARE = 1 / 3  # of the time limit, within which the first fold must begin
 
 
@@ -103,12 +110,16 @@ class AutoLearner(Learner):
         row "union" is the weighted union; its cost is in-sample in the weights.
     verdict_ : str
         The choice and its margin, in a sentence or two.
+    held_out_ : HeldOut
+        Out-of-fold scenarios of the chosen methods for the evaluated rows.
 
     Examples
     --------
     >>> learner = AutoLearner(problem, ordered=True).fit(X, y)  # doctest: +SKIP
     >>> learner.leaderboard_, learner.decide(X_new)  # doctest: +SKIP
     """
+
+    censored_unsupported_reason = None
 
     def __init__(
         self,
@@ -145,6 +156,8 @@ class AutoLearner(Learner):
     ) -> ScenarioPolicy:
         n_folds = require_count("n_folds", self.n_folds, at_least=2)
         n_scenarios = require_count("n_scenarios", self.n_scenarios)
+        if self.n_jobs is not None and self.n_jobs != -1:
+            require_count("n_jobs", self.n_jobs)
         limit = math.inf
         if self.time_limit is not None:
             limit = require_positive("time_limit", self.time_limit)
@@ -153,21 +166,25 @@ class AutoLearner(Learner):
         table = (len(contexts), contexts.shape[1], outcome.shape[1])
         candidates = self._candidates(*table, seed)
         solver = self.solver or AutoSolver()
+        completer = Completer.make(contexts, outcome, problems.censored)
         evaluator = Evaluator(
-            X, y, X, torch.from_numpy(outcome), problems.problem, solver, n_scenarios, seed
-        )
+            X, y, X, torch.from_numpy(completer.outcomes(contexts, outcome, problems.censored)),
+            problems.problem, solver, n_scenarios, seed, problems.censored,
+        )  # fmt: skip
         all_rows = np.arange(len(outcome))
         at_most = max(1, min(_EVALUATED, 2**22 // (n_scenarios * outcome.shape[1])))
         folds = make_folds(len(outcome), n_folds, self.ordered, seed, at_most)
-        if check_validation_data(self, X_val, y_val) is not None:
-            held = torch.from_numpy(check_outcomes(self, y_val))
+        judged = problems.censored
+        validation = check_validation_data(self, X_val, y_val)
+        if validation is not None:
+            judged = problems.censored_val
             evaluator = replace(
                 evaluator,
                 contexts=X_val,
-                outcome=held,
+                outcome=torch.from_numpy(completer.outcomes(*validation, judged)),
                 problem=problems.validation or problems.problem,
             )
-            folds = [Fold(all_rows, spread_rows(len(held), at_most))]
+            folds = [Fold(all_rows, spread_rows(len(validation[0]), at_most))]
         race = _Race(evaluator, candidates, folds, limit, self.n_jobs, bool(self.progress))
         race.run(Resamples.draw(len(folds[0].held), self.ordered, seed))
         choice = _Choice.make(race, Resamples.draw(len(race.evaluated_rows), self.ordered, seed))
@@ -175,6 +192,12 @@ class AutoLearner(Learner):
         weights = {name: choice.weights[name] for name in parts}
         self.leaderboard_ = choice.leaderboard(race, weights)
         self.verdict_ = choice.verdict(race)
+        self.held_out_ = HeldOut(race.evaluated_rows, united(race.records, weights, n_scenarios))
+        if judged is not None:
+            bounds = judged[race.evaluated_rows].any(axis=1)
+            said = f"{int(bounds.sum())} of {len(bounds)} judged rows are censored: {_TREATMENT}"
+            self.leaderboard_.attrs["censored"] = said
+            self.verdict_ += f" {said}."
         if len(parts) == 1:
             (predictor,) = parts.values()
         else:
@@ -202,6 +225,12 @@ class AutoLearner(Learner):
             )
         for name, predictor in named.items():
             require_instance(f"candidate {name!r}", predictor, Predictor, "ForestPredictor()")
+            if _has_checkpoint(predictor):
+                raise InvalidInputError(
+                    f"candidate {name!r} must have no checkpoint folder, because it is fitted to "
+                    "several folds, and one fit's checkpoint is refused by the others: leave "
+                    "Training(checkpoint=) out"
+                )
         return named
 
 
@@ -234,6 +263,15 @@ def _named(predictors: Sequence[Predictor]) -> dict[str, Predictor]:
         more = sum(type(other) is type(predictor) for other in named.values())
         named[f"{name} {more + 1}" if more else name] = predictor
     return named
+
+
+def _has_checkpoint(setting: Any) -> bool:
+    """Whether a predictor, or any part of it, keeps checkpoints of its training."""
+    if isinstance(setting, list | tuple):
+        return any(map(_has_checkpoint, setting))
+    if isinstance(setting, Predictor):
+        return any(map(_has_checkpoint, setting.get_params(deep=False).values()))
+    return isinstance(setting, Training) and setting.checkpoint is not None
 
 
 @dataclass

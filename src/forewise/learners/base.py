@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.base import BaseEstimator, clone
@@ -21,16 +21,22 @@ from forewise.predictors.base import Predictor, require_fitted
 from forewise.predictors.networks.base import Rows
 from forewise.problems.base import Problem
 from forewise.solvers.base import Solver
+from forewise.validation.censored import check_censored
 from forewise.validation.parameters import require_instance
 from forewise.validation.tables import check_outcomes, check_same_rows
 
 
 @dataclass(frozen=True)
 class TrainingProblems:
-    """The problem as it stood in each row of the tables passed to `fit`."""
+    """What else belongs to the rows of the tables passed to `fit`: the problem as it stood in each.
+
+    And which outcomes are censored, as tables that came with y and y_val; None where none is.
+    """
 
     problem: Problem
     validation: Problem | None = None  # None: validation rows are rows of the same table
+    censored: Any = None
+    censored_val: Any = None
 
     def for_rows(self, rows: Rows) -> Problem:
         """The problem of some training rows."""
@@ -46,6 +52,12 @@ class Learner(BaseEstimator, ABC):
 
     problem: Problem
     policy_: Policy
+    #: Why `fit` takes no censored outcomes, and what to do; None where it does.
+    censored_unsupported_reason: ClassVar[str | None] = (
+        "the cost of a decision at an outcome that is not known is not known either. Use a "
+        "DecoupledLearner or an AutoLearner, or fit to forewise.predictors.completed(X, y, "
+        "censored), which draws outcomes beyond their bounds"
+    )
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, X_val: Any, y_val: Any, problems: TrainingProblems) -> Policy:
@@ -60,6 +72,8 @@ class Learner(BaseEstimator, ABC):
         *,
         given: Any = None,
         given_val: Any = None,
+        censored: Any = None,
+        censored_val: Any = None,
     ) -> Self:
         """Learn a policy from past contexts and outcomes.
 
@@ -74,6 +88,9 @@ class Learner(BaseEstimator, ABC):
             What was known in each context when deciding, and in each of X_val, where the problem
             has such parameters: see `CvxpyProblem.bound`. In scikit-learn's cross-validation, ask
             for it with ``set_fit_request(given=True)`` and ``set_score_request(given=True)``.
+        censored, censored_val : truth values of the shape of y and of y_val, optional
+            True where the outcome was at least y, as demand of a sold-out day is at least what was
+            sold. Given the context, it must not depend on the bound beyond that.
 
         Returns
         -------
@@ -103,10 +120,30 @@ class Learner(BaseEstimator, ABC):
         if y_val is not None:
             bound = self.problem.bound_for(len(y_val), given_val, "given_val")
             problems = TrainingProblems(problems.problem, bound)
-        elif given_val is not None:
-            raise InvalidInputError("given_val belongs to X_val and y_val, which are missing")
+        elif given_val is not None or censored_val is not None:
+            which = "given_val" if censored_val is None else "censored_val"
+            raise InvalidInputError(f"{which} belongs to X_val and y_val, which are missing")
+        problems = self._with_censored(problems, (y, censored), (y_val, censored_val))
         self.policy_ = self._fit(X, y, X_val, y_val, problems)
         return self
+
+    def _with_censored(
+        self, problems: TrainingProblems, past: tuple[Any, Any], held: tuple[Any, Any]
+    ) -> TrainingProblems:
+        """With the flags, if any is True; refused where the learner takes none."""
+        found: dict[str, Any] = {}
+        for suffix, (y, censored) in (("", past), ("_val", held)):
+            if y is not None and censored is not None:
+                names = f"censored{suffix}", f"y{suffix}"
+                outcomes = check_outcomes(self, y, names[1])
+                flags = check_censored(censored, y, outcomes, *names)
+                if flags is not None and self.censored_unsupported_reason:
+                    raise InvalidInputError(
+                        f"{names[0]} must be left out for a {type(self).__name__}: "
+                        f"{self.censored_unsupported_reason}"
+                    )
+                found[names[0]] = flags
+        return replace(problems, **found)
 
     @property
     def validates(self) -> bool:

@@ -67,6 +67,8 @@ class DecoupledLearner(Learner):
         nothing.
     """
 
+    censored_unsupported_reason = None
+
     def __init__(
         self,
         problem: Problem,
@@ -90,14 +92,16 @@ class DecoupledLearner(Learner):
         require_instance("monitor", self.monitor, RegretMonitor, "RegretMonitor()", optional=True)
         predictor = cloned_predictor(self.predictor)
         if isinstance(predictor, NetworkPredictor):
-            rows, validation = predictor.prepare(X, y, X_val, y_val)
+            rows, validation = predictor.prepare(
+                X, y, X_val, y_val, censored=problems.censored, censored_val=problems.censored_val
+            )
             objective = predictor.likelihood(rows, validation)
             if self.monitor is not None and validation is not None:
                 objective = Monitored(
                     objective=objective,
                     monitor=self.monitor,
                     predictor=predictor,
-                    watched=validation,
+                    validation=validation,
                     problem=problems.for_validation(validation),
                     solver=self.solver,
                     epochs=predictor.complete_training(objective).epochs,
@@ -110,7 +114,8 @@ class DecoupledLearner(Learner):
                 )
             predictor.train(objective, rows)
         else:
-            predictor.fit(X, y)
+            bound = {} if problems.censored is None else {"censored": problems.censored}
+            predictor.fit(X, y, **bound)
         self._remember(predictor)
         return ScenarioPolicy(self.problem, predictor, self.solver or AutoSolver())
 
@@ -122,7 +127,7 @@ class Monitored(Objective):
     objective: Objective
     monitor: RegretMonitor
     predictor: NetworkPredictor
-    watched: Rows  # the validation rows
+    validation: Rows
     problem: Problem  # of these rows
     solver: Solver | None
     epochs: int
@@ -151,7 +156,7 @@ class Monitored(Objective):
     @cached_property
     def evaluator(self) -> CostEvaluator:
         """Of the validation rows; made when the regret is first wanted."""
-        return CostEvaluator.from_rows(self.problem, self.watched, self.solver)
+        return CostEvaluator.from_rows(self.problem, self.validation, self.solver)
 
     def validate(self, network: Network, epoch: int, generator: torch.Generator) -> Figures:
         """The validation loss, and at some epochs the regret."""
@@ -162,7 +167,7 @@ class Monitored(Objective):
         return figures | {"regret": self._regret(generator)}
 
     def _regret(self, generator: torch.Generator) -> float:
-        x, count = self.watched.x_scaled, self.monitor.n_scenarios
+        x, count = self.validation.x_scaled, self.monitor.n_scenarios
         reason = "no decision has a cost"
         try:
             informed_cost = self.evaluator.informed_cost

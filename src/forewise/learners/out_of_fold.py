@@ -98,11 +98,17 @@ class Evaluator:
     solver: Solver
     n_scenarios: int
     seed: int
+    censored: np.ndarray | None = None  # of y
+
+    def _fitted(self, predictor: Predictor, rows: np.ndarray) -> Predictor:
+        bound = {} if self.censored is None else {"censored": self.censored[rows]}
+        fitted: Predictor = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows), **bound)
+        return fitted
 
     def fit(self, predictor: Predictor, rows: np.ndarray) -> Trial:
         """The predictor, fitted to some rows to be kept."""
         with _guarded() as fields:
-            fields["fitted"] = predictor.fit(take_rows(self.X, rows), take_rows(self.y, rows))
+            fields["fitted"] = self._fitted(predictor, rows)
         return Trial(**fields)
 
     def trial(self, predictor: Predictor, fold: Fold, deadline: float) -> Trial:
@@ -110,7 +116,7 @@ class Evaluator:
         if time.time() > deadline:
             return Trial(0.0, error="not tried: the time was up")
         with _guarded() as fields:
-            predictor.fit(take_rows(self.X, fold.train), take_rows(self.y, fold.train))
+            self._fitted(predictor, fold.train)
             contexts = predictor.check_contexts(take_rows(self.contexts, fold.held))
             drawn = predictor.sample_checked(contexts, self.n_scenarios, self.seed)
             fields["costs"] = self.costs(drawn, fold.held)
@@ -215,6 +221,14 @@ def cost_of(problem: Problem, costs: np.ndarray) -> float:
     return float(problem.summary(torch.from_numpy(finite))) if len(finite) else np.inf
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What a chosen method drew for rows that it was not fitted to."""
+
+    rows: np.ndarray  # numbers of the rows (n_judged,)
+    scenarios: Scenarios  # (n_judged, n_scenarios, n_outcomes)
+
+
 @dataclass(frozen=True)
 class Resamples:
     """Bootstrap samples of the evaluated rows, the same for all methods: (n_resamples, n_rows)."""
@@ -284,6 +298,18 @@ def best_union(
     return {name: count / total for name, count in counts.items()}, record
 
 
+def united(
+    records: Mapping[str, Record], weights: Mapping[str, float], n_scenarios: int
+) -> Scenarios:
+    """Scenarios of the evaluated rows (n_evaluated, ..), from several candidates by weight."""
+    drawn = {name: records[name].scenarios for name in weights}
+    parts = {name: part for name, part in drawn.items() if part is not None}
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    ordered = {name: _in_order(part) for name, part in parts.items()}
+    return _union(ordered, {name: weights[name] for name in parts}, n_scenarios)
+
+
 def _in_order(scenarios: Scenarios) -> Scenarios:
     """Each context's scenarios sorted by the sum of its standardised outcomes."""
     values = scenarios.values
@@ -294,7 +320,9 @@ def _in_order(scenarios: Scenarios) -> Scenarios:
     )
 
 
-def _union(parts: Mapping[str, Scenarios], counts: dict[str, int], n_scenarios: int) -> Scenarios:
+def _union(
+    parts: Mapping[str, Scenarios], counts: Mapping[str, float], n_scenarios: int
+) -> Scenarios:
     """As many scenarios as a policy would draw of the union, evenly picked from those in order."""
     weights = np.array(list(counts.values()), dtype=float)
     weights /= weights.sum()

@@ -26,7 +26,7 @@ from forewise.solvers.auto import AutoSolver, solve
 from forewise.solvers.base import ProgramSolver, Solver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.projection import project
-from forewise.solvers.solution import Solution, Status
+from forewise.solvers.solution import Solution, Status, listed_failures
 from forewise.storage import write_folder
 from forewise.validation.frames import like
 from forewise.validation.parameters import as_random_state, require_choice, require_count
@@ -34,10 +34,21 @@ from forewise.validation.tables import check_same_rows
 
 #: Numbers in the scenarios of one piece: what bounds the memory of `decide`.
 _ENTRIES = 2**20
-_SHOWN = 5  # failed contexts that an error message lists
+_SHOWN = 5  # rows that a warning lists
 
 
-class Policy(ABC):
+class StoredPolicy:
+    """What `load_policy` reads; its class is registered with `forewise.policy.register`."""
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the policy to a folder: a JSON header and arrays, no pickle.
+
+        The write is atomic: whoever reads gets the old policy or the new one, never a mixture.
+        """
+        write_folder(folder, {"policy": pack(self, "policy")}, kind=KIND, version=VERSION)
+
+
+class Policy(StoredPolicy, ABC):
     """A fitted rule that decides: context → decision."""
 
     problem: Problem
@@ -129,13 +140,6 @@ class Policy(ABC):
     def decide_by_name(self, X: Any, *arguments: Any, **options: Any) -> dict[str, np.ndarray]:
         """Decide as `decide` does; return an array ``(n_contexts, *shape)`` per variable name."""
         return self.problem.split_decision(np.asarray(self.decide(X, *arguments, **options)))
-
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the policy to a folder: a JSON header and arrays, no pickle.
-
-        The write is atomic: whoever reads gets the old policy or the new one, never a mixture.
-        """
-        write_folder(folder, {"policy": pack(self, "policy")}, kind=KIND, version=VERSION)
 
     @property
     def n_decisions(self) -> int:
@@ -273,9 +277,8 @@ def _warn_of_extrapolation(rows: np.ndarray) -> None:
 
 
 def _failure_message(failed: list[tuple[int, Status]], n_contexts: int) -> str:
-    listed = "; ".join(f"row {i} is {status} ({status.advice})" for i, status in failed[:_SHOWN])
-    more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
     return (
-        f"{len(failed)} of {n_contexts} contexts have no optimal decision: {listed}{more}. "
+        f"{len(failed)} of {n_contexts} contexts have no optimal decision: "
+        f"{listed_failures(failed, 'row')}. "
         'Use on_failure="return" to get the others, with NaN in these rows.'
     )

@@ -9,7 +9,7 @@ from typing import Any
 from forewise import predictors, problems, solvers
 from forewise.exceptions import StorageError
 from forewise.policy import base
-from forewise.policy.base import Policy
+from forewise.policy.base import StoredPolicy
 from forewise.policy.packing import KIND, VERSION, register, unpack
 from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.storage import read_folder
@@ -77,7 +77,7 @@ for _module, _names in {
     "LinearEmbedding MeanField MeanFieldPredictor MeanForecast MixturePredictor "
     "NeighborPredictor NormalHead OffSupportFallback PeriodicEmbedding PointPredictor "
     "QuantileBoostingPredictor QuantileForecast QuantileHead "
-    "ResidualPredictor StackedPredictor TimeOrdered Training",
+    "RelativePredictor ResidualPredictor StackedPredictor TimeOrdered Training",
     base: "DirectPolicy ScenarioPolicy",
     columns: "BooleanColumn CategoryColumn Columns DateColumn IgnoredColumn NumberColumn",
 }.items():
@@ -86,8 +86,10 @@ for _module, _names in {
 register(CvxpyProblem)
 
 
-def load_policy(folder: str | os.PathLike[str]) -> Policy:
-    """Read a policy that `Policy.save` wrote, in this version of the format or an older one.
+def load_policy(folder: str | os.PathLike[str]) -> Any:
+    """Read a policy that its `save` wrote, in this version of the format or an older one.
+
+    It is of the class that was saved: a `ScenarioPolicy`, say, or a `PlannerPolicy`.
 
     Nothing in the folder is run: objects are made of registered classes only, through their
     constructors. What is damaged, cut short, unknown or too new is a `StorageError`.
@@ -97,6 +99,6 @@ def load_policy(folder: str | os.PathLike[str]) -> Policy:
     for older in range(version, VERSION):
         tree = _RENAMINGS[older](tree)
     policy = unpack(tree)
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, StoredPolicy):
         raise StorageError(f"{folder} holds no policy, but a {type(policy).__name__}")
     return policy

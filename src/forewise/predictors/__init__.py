@@ -1,8 +1,9 @@
 """Predictors, from contexts to scenarios. They know no problem and no solver.
 
 `base` is the contract and `sampling` what all share. `empirical`, `trees`, `boosting`,
-`gaussian_process` and `residual` are the baselines, `stacked` is a union of any, `forecast` wraps
-other models; `networks` are put together from weights, heads and one training loop.
+`gaussian_process` and `residual` are the baselines, `stacked` is a union of any, `relative`
+learns in units of a level, `forecast` wraps other models; `networks` are put together from weights,
+heads and one training loop.
 """
 
 from forewise.predictors.base import Predictor
@@ -46,9 +47,10 @@ from forewise.predictors.networks.settings import (
     TimeOrdered,
     Training,
 )
+from forewise.predictors.relative import RelativePredictor
 from forewise.predictors.residual import ResidualPredictor
 from forewise.predictors.stacked import StackedPredictor
-from forewise.predictors.trees import ForestPredictor
+from forewise.predictors.trees import ForestPredictor, completed
 
 __all__ = [
     "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule", "DrawForecast",
@@ -58,6 +60,6 @@ __all__ = [
     "MeanField", "MeanFieldPredictor", "MeanForecast", "MemberHead", "MixturePredictor",
     "NeighborPredictor", "NetworkPredictor", "NormalHead", "OffSupportFallback",
     "PeriodicEmbedding", "PointPredictor", "Predictor", "QuantileBoostingPredictor",
-    "QuantileForecast", "QuantileHead", "ResidualPredictor", "Schedule", "StackedPredictor",
-    "TimeOrdered", "Training",
+    "QuantileForecast", "QuantileHead", "RelativePredictor", "ResidualPredictor", "Schedule",
+    "StackedPredictor", "TimeOrdered", "Training", "completed",
 ]  # fmt: skip

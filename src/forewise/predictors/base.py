@@ -9,7 +9,7 @@ and the constructor that scikit-learn expects follows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from forewise.exceptions import UnfittedError
+from forewise.exceptions import InvalidInputError, UnfittedError
 from forewise.scenarios import Scenarios
+from forewise.validation.censored import check_censored, require_known
 from forewise.validation.parameters import as_random_state, require_count
 from forewise.validation.tables import check_contexts, check_training_data
 
@@ -29,10 +30,39 @@ class Predictor(BaseEstimator, ABC):
     Contexts and outcomes come in the user's units; what needs scaling is scaled inside.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes)."""
-        self._fit(*check_training_data(self, X, y))
+    #: Training row of each outcome that is kept; None: one of each row. Censored ones have several.
+    row_of_: np.ndarray | None = None
+    #: Share of the draws beyond bounds that end too early, because no known outcome lies there.
+    undetermined_: float = 0.0
+    #: What to use instead, where outcomes are censored and a predictor has no way to learn of them.
+    censored_advice: ClassVar[str] = (
+        "use BayesianPredictor, ForestPredictor, QuantileBoostingPredictor or NeighborPredictor, "
+        "or fit to forewise.predictors.completed(X, y, censored)"
+    )
+
+    def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
+        """Fit to contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes).
+
+        `censored`, truth values of the shape of y, are True where the outcome was at least y, as
+        demand of a sold-out day is at least what was sold.
+        """
+        contexts, outcomes = check_training_data(self, X, y)
+        bound = check_censored(censored, y, outcomes)
+        for earlier in ("row_of_", "undetermined_"):  # of an earlier fit with censored outcomes
+            self.__dict__.pop(earlier, None)
+        if bound is None:
+            self._fit(contexts, outcomes)
+        else:
+            require_known(bound)
+            self._fit_censored(contexts, outcomes, bound)
         return self
+
+    def _fit_censored(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> None:
+        """Fit where some checked outcomes are lower bounds; called by `fit` in place of `_fit`."""
+        raise InvalidInputError(
+            f"censored must be left out for a {type(self).__name__}, which has no way to learn "
+            f"from {int(censored.sum())} outcome(s) that are lower bounds: {self.censored_advice}"
+        )
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         """Fit to checked contexts and outcomes; called by `fit`."""

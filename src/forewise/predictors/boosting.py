@@ -19,7 +19,7 @@ from forewise.predictors.sampling import (
     quantiles_at,
     standardise,
 )
-from forewise.predictors.trees import TreePredictor
+from forewise.predictors.trees import CompletingPredictor, TreePredictor
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import (
     as_random_state,
@@ -37,7 +37,7 @@ _FEWEST_HELD = 10  # rows that outer quantiles are calibrated on
 _SMALLEST_SPREAD = 1e-3  # of a quantile from the median, in units of the outcome's std
 
 
-class _BoostedTrees(TreePredictor):
+class _BoostedTrees(CompletingPredictor, TreePredictor):
     """Several boosted models of the same contexts, one for each outcome and loss."""
 
     def _grow(self, X: np.ndarray, y: np.ndarray, losses: Sequence[dict[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
+from forewise.predictors.censoring import N_DRAWS, expanded, shared
 from forewise.predictors.sampling import (
     equal_picks,
     mean_and_std,
@@ -20,13 +21,14 @@ from forewise.predictors.sampling import (
     standardise,
     weighted_scenarios,
 )
+from forewise.predictors.trees import CompletingPredictor, draws_beyond
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import require_choice, require_count
 
 _SHOWN = 3  # unseen groups that an error message lists
 
 
-class EmpiricalPredictor(Predictor):
+class EmpiricalPredictor(CompletingPredictor):
     """Every past outcome is a scenario, equally likely, the same for every context.
 
     The baseline: decisions from it are plain SAA, ``z* = argmin_z (1/N) Σ_i f(z, y_i)``. Asked
@@ -44,7 +46,7 @@ class EmpiricalPredictor(Predictor):
 
 
 @dataclass(eq=False, repr=False)
-class GroupedPredictor(Predictor):
+class GroupedPredictor(CompletingPredictor):
     """Every past outcome with the same values in some columns is a scenario, equally likely.
 
     Decisions from it are SAA per weekday, or per shop and weekday:
@@ -162,15 +164,25 @@ class NeighborPredictor(Predictor):
             )
         self.context_mean_, self.context_std_ = mean_and_std(X)
         order = outcome_order(y)
-        self.outcomes_ = y[order]
+        self.outcomes_, self.row_of_ = y[order], None
         self.contexts_ = standardise(X[order], self.context_mean_, self.context_std_)
         repeats = np.unique(self.contexts_, axis=0, return_counts=True)[1].max()
         self.n_support_ = min(len(X), self.n_neighbors_ - 1 + int(repeats))
 
+    def _fit_censored(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> None:
+        self._fit(X, y)
+        draws, self.undetermined_ = draws_beyond(X, y, censored, N_DRAWS)
+        rows = outcome_order(y)
+        outcomes, row_of = expanded(draws[rows], censored[rows])
+        order = outcome_order(outcomes)
+        self.outcomes_, self.row_of_ = outcomes[order], row_of[order]
+        self.n_support_ *= N_DRAWS
+
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         contexts = standardise(X, self.context_mean_, self.context_std_)
         width = min(n_scenarios, self.n_support_)
-        return weighted_scenarios(self.outcomes_, contexts, self._weights, width, random)
+        weights_of = shared(self._weights, self.row_of_)
+        return weighted_scenarios(self.outcomes_, contexts, weights_of, width, random)
 
     def _weights(self, contexts: np.ndarray) -> np.ndarray:
         """Weight of each training row, (n_contexts, n_rows); rows sum to one."""

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -200,6 +200,11 @@ class ForecastPredictor(Predictor):
 
     forecast: Forecast
     model: Any = None
+
+    censored_advice: ClassVar[str] = (
+        "a forecaster that exists already learned from outcomes or from sales, which is not said; "
+        "fit to forewise.predictors.completed(X, y, censored) if it forecasts outcomes"
+    )
 
     def __sklearn_clone__(self) -> ForecastPredictor:
         """With the same model: it is fitted, and a clone of it would not be."""

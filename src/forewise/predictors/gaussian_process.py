@@ -15,8 +15,8 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.base import Predictor
 from forewise.predictors.sampling import fixed_blocks, mean_and_std, normal_draws, standardise
+from forewise.predictors.trees import CompletingPredictor
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import (
     as_random_state,
@@ -31,7 +31,7 @@ Kernel = tuple[float, float]  # length scale ℓ and noise s²
 
 
 @dataclass(eq=False, repr=False)
-class GaussianProcessPredictor(Predictor):
+class GaussianProcessPredictor(CompletingPredictor):
     """A Gaussian process for each outcome: normal scenarios, wider where data are scarce.
 
     In standardised units, with ℓ and s² of the highest marginal likelihood,

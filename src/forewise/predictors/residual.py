@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise.predictors.base import Predictor
 from forewise.predictors.boosting import BoostingPredictor
 from forewise.predictors.sampling import equal_picks, outcome_order
+from forewise.predictors.trees import CompletingPredictor
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import as_random_state, require_count
 
@@ -25,7 +25,7 @@ _LINEAR = (
 
 
 @dataclass(eq=False, repr=False)
-class ResidualPredictor(Predictor):
+class ResidualPredictor(CompletingPredictor):
     """A regressor's forecast plus each of the errors it made in cross-validation.
 
         scenario j of x:   ŷ(x) + e_j,     e_i = y_i - ŷ_without_the_fold_of_i(x_i)

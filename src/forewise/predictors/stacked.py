@@ -53,12 +53,13 @@ class StackedPredictor(Predictor):
         union.restore({name: part for name, part in vars(parts[0]).items() if name in table})
         return union
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
         """Fit every part to contexts (n_contexts, n_features) and outcomes (.., n_outcomes)."""
         self.part_weights_ = self._checked_weights()
         check_training_data(self, X, y)
         # The unchecked table, because a part may need the names of its columns.
-        self.parts_ = [clone(part).fit(X, y) for part in self.predictors]
+        bound = {} if censored is None else {"censored": censored}
+        self.parts_ = [clone(part).fit(X, y, **bound) for part in self.predictors]
         return self
 
     def _checked_weights(self) -> np.ndarray:

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
+from forewise.predictors.censoring import N_DRAWS, Completion, expanded, shared
 from forewise.predictors.sampling import (
     mean_and_std,
     outcome_order,
@@ -18,7 +19,9 @@ from forewise.predictors.sampling import (
     weighted_scenarios,
 )
 from forewise.scenarios import Scenarios
+from forewise.validation.censored import check_censored, require_known
 from forewise.validation.parameters import as_random_state, require_count
+from forewise.validation.tables import check_training_data
 
 _LEAF_SIZES = (1, 2, 5, 10, 20, 40)  # that are compared out of bag
 _JUDGED_ROWS, _JUDGED_ENTRIES = 512, 2**22  # most rows, and most weights, of that comparison
@@ -102,8 +105,21 @@ class ForestPredictor(TreePredictor):
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         order = outcome_order(y)
-        X, self.outcomes_ = X[order], y[order]
-        forest = self._grow(X, standardise(self.outcomes_, *mean_and_std(y)))
+        self._plant(X[order], y[order], standardise(y[order], *mean_and_std(y)))
+        self.outcomes_, self.row_of_ = y[order], None
+
+    def _fit_censored(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> None:
+        completion = Completion.make(self, X, y, censored)
+        draws, self.undetermined_ = completion.draws(X, y, censored, N_DRAWS, seed=0)
+        means = draws.mean(axis=1)
+        self._plant(X, draws[:, 0], standardise(means, *mean_and_std(means)))
+        outcomes, rows = expanded(draws, censored)
+        order = outcome_order(outcomes)
+        self.outcomes_, self.row_of_ = outcomes[order], rows[order]
+
+    def _plant(self, X: np.ndarray, y: np.ndarray, targets: np.ndarray) -> None:
+        """Grow trees on targets (n_contexts, n_outcomes), cut them back by outcomes y."""
+        forest = self._grow(X, targets)
         trees = [tree.tree_ for tree in forest.estimators_]
         self._store_trees(
             (tree.children_left, tree.children_right, tree.feature, tree.threshold)
@@ -115,7 +131,7 @@ class ForestPredictor(TreePredictor):
             for number, rows in enumerate(forest.estimators_samples_):
                 outside[rows, number] = False
             sizes = np.concatenate([tree.n_node_samples for tree in trees])
-            leaves = self._cut_trees(self._best_cut(sizes, leaves, outside))[leaves]
+            leaves = self._cut_trees(self._best_cut(sizes, leaves, outside, y))[leaves]
         self.leaf_rows_, self.leaf_starts_ = _members(leaves, len(self.left_))
 
     def _grow(self, X: np.ndarray, y: np.ndarray) -> Any:
@@ -135,7 +151,9 @@ class ForestPredictor(TreePredictor):
         except ValueError as error:
             raise InvalidInputError(f"the forest cannot be grown: {error}") from error
 
-    def _best_cut(self, sizes: np.ndarray, leaves: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    def _best_cut(
+        self, sizes: np.ndarray, leaves: np.ndarray, outside: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
         """The leaf of each node, where trees are cut back as out-of-bag rows say.
 
         A node with fewer than twice as many rows as a leaf should have becomes one.
@@ -144,7 +162,7 @@ class ForestPredictor(TreePredictor):
         parent = np.arange(n_nodes)
         inner = np.flatnonzero(self.left_ >= 0)
         parent[self.left_[inner]] = parent[self.right_[inner]] = inner
-        evaluated = np.linspace(
+        judged = np.linspace(
             0, len(leaves) - 1, min(len(leaves), _JUDGED_ROWS, _JUDGED_ENTRIES // len(leaves))
         ).astype(int)
         best, least = np.arange(n_nodes), np.inf
@@ -152,8 +170,8 @@ class ForestPredictor(TreePredictor):
             top = np.arange(n_nodes)
             while (small := (sizes[parent[top]] < 2 * size) & (parent[top] != top)).any():
                 top = np.where(small, parent[top], top)
-            weights = _out_of_bag_weights(top[leaves], n_nodes, evaluated, outside[evaluated])
-            loss = _crps(self.outcomes_, weights, self.outcomes_[evaluated])
+            weights = _out_of_bag_weights(top[leaves], n_nodes, judged, outside[judged])
+            loss = _crps(y, weights, y[judged])
             if loss < least:
                 best, least = top, loss
         return best
@@ -165,14 +183,80 @@ class ForestPredictor(TreePredictor):
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
         width = min(n_scenarios, len(self.outcomes_))
-        return weighted_scenarios(self.outcomes_, X, self._weights, width, random)
+        return weighted_scenarios(
+            self.outcomes_, X, shared(self._weights, self.row_of_), width, random
+        )
 
     def _weights(self, contexts: np.ndarray) -> np.ndarray:
         """Weight of each training row, (n_contexts, n_rows); rows sum to one."""
         leaves = self._leaves(contexts)
         shares = 1 / (len(self.roots_) * np.diff(self.leaf_starts_)[leaves])
         members = (self.leaf_rows_, self.leaf_starts_)
-        return _row_weights(leaves, shares, members, len(self.outcomes_))
+        n_rows = len(self.outcomes_) if self.row_of_ is None else int(self.row_of_.max()) + 1
+        return _row_weights(leaves, shares, members, n_rows)
+
+
+class CompletingPredictor(Predictor):
+    """A predictor that takes a draw from beyond its bound for each censored outcome.
+
+    After such a fit `undetermined_` is the share of the draws that no known outcome lies beyond:
+    they end too early.
+    """
+
+    def _fit_censored(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> None:
+        draws, self.undetermined_ = draws_beyond(X, y, censored)
+        self._fit(X, draws[:, 0])
+
+
+def draws_beyond(
+    X: np.ndarray, y: np.ndarray, censored: np.ndarray, n_draws: int = 1, seed: int = 0
+) -> tuple[np.ndarray, float]:
+    """Completed outcomes (n_contexts, n_draws, n_outcomes) of checked ones, by a forest.
+
+    And the share of the draws that no known outcome lies beyond: see `Completion.draws`.
+    """
+    completion = Completion.make(ForestPredictor(n_jobs=None), X, y, censored)
+    return completion.draws(X, y, censored, n_draws, seed)
+
+
+@dataclass(frozen=True)
+class Completer:
+    """Outcomes to judge and to validate by: a draw where only a bound was seen."""
+
+    completion: Completion | None  # None: no training row is censored
+
+    @classmethod
+    def make(cls, X: np.ndarray, y: np.ndarray, censored: np.ndarray | None) -> Completer:
+        if censored is None:
+            return cls(None)
+        require_known(censored)
+        return cls(Completion.make(ForestPredictor(n_jobs=None), X, y, censored))
+
+    def outcomes(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray | None) -> np.ndarray:
+        """Outcomes (n_contexts, n_outcomes), y where they are known."""
+        if censored is None:
+            return y
+        if self.completion is None:
+            raise InvalidInputError(
+                "censored must be given with censored_val: what lies beyond bounds is learned from "
+                "training rows, of which none is said to be censored"
+            )
+        return self.completion.draws(X, y, censored, 1, seed=0)[0][:, 0]
+
+
+def completed(X: Any, y: Any, censored: Any, random_state: Any = 0) -> np.ndarray:
+    """Outcomes (n_contexts, n_outcomes), a draw beyond the bound in place of each censored one.
+
+    For methods that cannot take `censored`; they believe the draws to be outcomes. Each is drawn
+    given its context, from what a `ForestPredictor` learns of outcomes beyond bounds.
+    """
+    contexts, outcomes = check_training_data(ForestPredictor(), X, y)
+    flags = check_censored(censored, y, outcomes)
+    seed = int(as_random_state(random_state).randint(2**31))
+    if flags is None:
+        return outcomes
+    require_known(flags)
+    return draws_beyond(contexts, outcomes, flags, 1, seed)[0][:, 0]
 
 
 def _members(leaves: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -197,14 +281,14 @@ def _row_weights(
 
 
 def _out_of_bag_weights(
-    leaves: np.ndarray, n_nodes: int, evaluated: np.ndarray, outside: np.ndarray
+    leaves: np.ndarray, n_nodes: int, judged: np.ndarray, outside: np.ndarray
 ) -> np.ndarray:
     """Out-of-bag weights (n_evaluated, n_rows): of trees grown without the row, itself excluded."""
     members = _members(leaves, n_nodes)
-    others = np.diff(members[1])[leaves[evaluated]] - 1
+    others = np.diff(members[1])[leaves[judged]] - 1
     shares = np.where(outside & (others > 0), 1 / np.maximum(others, 1), 0.0)
-    weights = _row_weights(leaves[evaluated], shares, members, len(leaves))
-    weights[np.arange(len(evaluated)), evaluated] = 0.0
+    weights = _row_weights(leaves[judged], shares, members, len(leaves))
+    weights[np.arange(len(judged)), judged] = 0.0
     total = weights.sum(axis=1, keepdims=True)
     # Few trees may all have seen a row: it then says nothing.
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)

@@ -15,6 +15,7 @@ from forewise.problems.portfolio import Portfolio
 from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
 from forewise.problems.quadratic_newsvendor import QuadraticNewsvendor
 from forewise.problems.risk import CVaR, Expectation, MeanCVaR, Risk, WorstCase
+from forewise.problems.sparse import SparseBlock
 from forewise.validation.given import Given
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Risk",
     "RiskAverseProblem",
     "ScenarioProgram",
+    "SparseBlock",
     "WorstCase",
     "certainty_equivalent",
 ]

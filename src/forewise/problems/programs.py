@@ -18,10 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems.cones import Cones
+from forewise.problems.sparse import SparseBlock
 from forewise.validation.arguments import WORKING_DTYPE, as_finite, as_tensor
 
 # Block -> the sizes of its trailing dimensions, by name: z and u are the variables, g and e
@@ -31,6 +34,11 @@ FIRST_STAGE = {"q": "z", "P": "zz", "G": "gz", "h": "g", "E": "ez", "e": "e", "c
 RECOURSE = {"d": "u", "D": "uu", "T": "tz", "W": "ru", "r": "r", "F": "sz", "V": "su", "s": "s"}
 BLOCKS = {**FIRST_STAGE, **RECOURSE}
 RIGHT_SIDES = frozenset({"h", "e", "r", "s"})
+MATRICES = frozenset(name for name, letters in BLOCKS.items() if len(letters) == 2)
+# Numbers above which a matrix of zeros is a sparse one.
+_LARGE = 100_000
+#: Bounds of the variables, by name.
+BOUNDS = {"lower": "z", "upper": "z", "recourse_lower": "u", "recourse_upper": "u"}
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -40,6 +48,10 @@ class ScenarioProgram:
     A block that is the same for all contexts, or for all scenarios, is given once with a
     leading dimension of size 1; its gradient is the sum over what shares it. A block that is left
     out is absent.
+
+    Matrices may be sparse: a SciPy matrix that all contexts and scenarios share, a sparse tensor,
+    or a `SparseBlock`, one pattern with entries of every context and scenario. They are solved,
+    verified and differentiated by their entries; reading one as an attribute makes it dense.
 
     Parameters
     ----------
@@ -56,9 +68,13 @@ class ScenarioProgram:
     F, V, s : tensors, as `T`, `W`, `r`; `F` has as many rows as `V`.
     c : tensor (n_contexts | 1,)
         Constant part of the cost.
+    lower, upper : tensors (n_contexts | 1, n_z)
+        Bounds of the first-stage variables, infinite where there is none.
+    recourse_lower, recourse_upper : tensors (n_contexts | 1, n_scenarios | 1, n_u)
     """
 
     title: ClassVar[str] = "a linear or quadratic program"
+    sparse: ClassVar[dict[str, SparseBlock]] = {}
 
     weights: torch.Tensor
     q: torch.Tensor
@@ -76,21 +92,31 @@ class ScenarioProgram:
     F: torch.Tensor
     V: torch.Tensor
     s: torch.Tensor
+    lower: torch.Tensor | None
+    upper: torch.Tensor | None
+    recourse_lower: torch.Tensor | None
+    recourse_upper: torch.Tensor | None
 
     def __init__(self, weights: Any, q: Any, **blocks: Any) -> None:
-        unknown = sorted(set(blocks) - set(BLOCKS))
+        unknown = sorted(set(blocks) - set(BLOCKS) - set(BOUNDS))
         if unknown:
             raise InvalidInputError(
                 f"a scenario program has no block named {', '.join(unknown)}; its blocks are "
-                f"{', '.join(BLOCKS)}"
+                f"{', '.join((*BLOCKS, *BOUNDS))}"
             )
         weights = _checked_weights(weights)
-        given = {
-            name: as_tensor(name, block).to(WORKING_DTYPE)
-            for name, block in {"q": q, **blocks}.items()
-            if block is not None
-        }
+        given: dict[str, Any] = {}
+        for name, block in {"q": q, **blocks}.items():
+            leading = 2 if name in RECOURSE or name.startswith("recourse") else 1
+            sparse = SparseBlock.read(name, block, leading) if name in MATRICES else None
+            if sparse is not None:
+                given[name] = sparse
+            elif block is not None:
+                given[name] = as_tensor(name, block).to(WORKING_DTYPE)
+        bounds = {name: given.pop(name) for name in BOUNDS if name in given}
         sizes = _sizes(given, tuple(weights.shape))
+        for name, bound in bounds.items():
+            _check_bound(name, bound, tuple(weights.shape), sizes)
         for name in ("P", "D"):
             if name in given:
                 _require_symmetric(name, given[name])
@@ -98,26 +124,68 @@ class ScenarioProgram:
             if name not in given:
                 shape = [1, 1] if name in RECOURSE else [1]
                 shape += [sizes[letter] for letter in BLOCKS[name]]
-                given[name] = torch.zeros(shape, dtype=WORKING_DTYPE, device=weights.device)
-        self._fill({"weights": weights, **given})
+                large = name in MATRICES and shape[-1] * shape[-2] > _LARGE
+                given[name] = (
+                    SparseBlock.empty(shape)
+                    if large
+                    else torch.zeros(shape, dtype=WORKING_DTYPE, device=weights.device)
+                )
+        self._fill({"weights": weights, **given, **bounds})
 
-    def _fill(self, tensors: dict[str, torch.Tensor]) -> None:
-        for name, tensor in tensors.items():
-            object.__setattr__(self, name, tensor)
+    def _fill(self, blocks: dict[str, Any]) -> None:
+        sparse = {name: block for name, block in blocks.items() if isinstance(block, SparseBlock)}
+        dense = {name: block for name, block in blocks.items() if name not in sparse}
+        for name, value in {**dict.fromkeys(BOUNDS), **dense, "sparse": sparse}.items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        # Only blocks that are not dense are looked for here.
+        if name in MATRICES and name in self.__dict__.get("sparse", {}):
+            dense: torch.Tensor = self.sparse[name].dense()
+            return dense
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def block(self, name: str) -> torch.Tensor | SparseBlock:
+        """A block as it is stored, dense or sparse."""
+        found: torch.Tensor | SparseBlock = self.sparse.get(name) or self.__dict__[name]
+        return found
 
     def blocks(self) -> dict[str, torch.Tensor]:
-        """All tensors by name, the weights first."""
+        """All tensors but the bounds, by name, the weights first; sparse ones are made dense."""
         return {name: getattr(self, name) for name in ("weights", *BLOCKS)}
 
+    @property
+    def bounds(self) -> dict[str, torch.Tensor]:
+        """The bounds of the variables that are given, by name."""
+        found = {name: getattr(self, name) for name in BOUNDS}
+        return {name: bound for name, bound in found.items() if bound is not None}
+
     def map(self, change: Callable[[str, torch.Tensor], torch.Tensor]) -> ScenarioProgram:
-        """A program with `change(name, tensor)` in the place of every tensor, unchecked."""
+        """A program with `change(name, tensor)` in the place of every tensor, unchecked.
+
+        Of a sparse block that is the tensor of its entries, whose last dimension is the matrix's.
+        """
+        blocks: dict[str, Any] = {}
+        for name in ("weights", *BLOCKS, *self.bounds):
+            block = self.block(name)
+            if isinstance(block, SparseBlock):
+                blocks[name] = block.with_entries(change(name, block.entries))
+            else:
+                blocks[name] = change(name, block)
         program = object.__new__(ScenarioProgram)
-        program._fill({name: change(name, block) for name, block in self.blocks().items()})
+        program._fill(blocks)
         return program
 
     def take(self, contexts: slice | torch.Tensor) -> ScenarioProgram:
         """The programs of some contexts; what is shared stays shared."""
         return self.map(lambda _, block: _taken(block, contexts))
+
+    def with_blocks(self, **blocks: Any) -> ScenarioProgram:
+        """The program with other blocks, dense or sparse, in the place of some, unchecked."""
+        program = object.__new__(ScenarioProgram)
+        known = {name: self.block(name) for name in ("weights", *BLOCKS, *self.bounds)}
+        program._fill(known | blocks)
+        return program
 
     @property
     def n_contexts(self) -> int:
@@ -142,27 +210,33 @@ class ScenarioProgram:
     @property
     def is_linear(self) -> bool:
         """Whether no context has a quadratic cost."""
-        return not (self.P.any() or self.D.any())
+        curvatures = (self.block(name) for name in "PD")
+        return not any(
+            bool((block.entries if isinstance(block, SparseBlock) else block).any())
+            for block in curvatures
+        )
 
     def first_stage_cost(self, z: torch.Tensor) -> torch.Tensor:
         """½ z'P z + q'z + c of each context: ``(n_contexts,)`` from ``(n_contexts, n_z)``."""
-        return (z * (0.5 * apply(self.P, z) + self.q)).sum(-1) + self.c
+        return (z * (0.5 * apply(self.block("P"), z) + self.q)).sum(-1) + self.c
 
     def recourse_cost(self, u: torch.Tensor) -> torch.Tensor:
         """½ u_j'D_j u_j + d_j'u_j, unweighted: ``(B, M)`` from ``(B, M, n_u)``."""
-        return (u * (0.5 * apply(self.D, u) + self.d)).sum(-1)
+        return (u * (0.5 * apply(self.block("D"), u) + self.d)).sum(-1)
 
     def objective(self, z: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
         """Cost of a decision and its recourse in each context, ``(n_contexts,)``."""
         return self.first_stage_cost(z) + (self.weights * self.recourse_cost(u)).sum(-1)
 
 
-def apply(block: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+def apply(block: torch.Tensor | SparseBlock, vector: torch.Tensor) -> torch.Tensor:
     """Block times vector over broadcast leading dimensions: ``(..., r, c), (..., c)``.
 
     A shared block becomes one product with many columns. The vector stands on the left because a
     batch of row-times-matrix products is four times faster than of matrix-times-column products.
     """
+    if isinstance(block, SparseBlock):
+        return block.times(vector)
     if block.shape[:-2].numel() == 1:
         return vector @ block.reshape(block.shape[-2:]).mT
     if block.ndim == 4 and block.shape[1] == 1:
@@ -245,7 +319,40 @@ def _sizes(given: dict[str, torch.Tensor], lead: tuple[int, int]) -> dict[str, i
     return sizes
 
 
-def _require_symmetric(name: str, block: torch.Tensor) -> None:
+def _check_bound(
+    name: str, bound: torch.Tensor, lead: tuple[int, int], sizes: dict[str, int]
+) -> None:
+    leading = lead if name.startswith("recourse") else lead[:1]
+    expected = (*leading, sizes[BOUNDS[name]])
+    fits = bound.ndim == len(expected) and bound.shape[-1] == expected[-1]
+    if not fits or any(
+        n not in (1, m) for n, m in zip(bound.shape[:-1], expected[:-1], strict=True)
+    ):
+        raise InvalidInputError(
+            f"{name} must have shape {expected}, with 1 where it is shared, "
+            f"but has shape {tuple(bound.shape)}"
+        )
+    wrong = torch.inf if name.endswith("lower") else -torch.inf
+    if (bound.detach() == wrong).any():
+        raise InvalidInputError(f"{name} is {wrong} somewhere: give {-wrong} where there is none")
+
+
+def _require_symmetric(name: str, block: torch.Tensor | SparseBlock) -> None:
+    if isinstance(block, SparseBlock):
+        whole = sp.csr_array(
+            (np.arange(1, len(block.rows) + 1), (block.rows.numpy(), block.columns.numpy())),
+            shape=block.size,
+        )
+        turned = whole.T.tocsr()
+        turned.sort_indices()
+        whole.sort_indices()
+        same = np.array_equal(turned.indices, whole.indices)
+        if same and np.array_equal(turned.indptr, whole.indptr):
+            entries = block.entries.detach()
+            other = entries[..., torch.from_numpy(turned.data - 1)]
+            if not ((entries - other).abs() > 1e-10 * (1 + entries.abs())).any():
+                return
+        raise InvalidInputError(f"{name} must be symmetric, but differs from its transpose")
     block = block.detach()
     if block.numel() and ((block - block.mT).abs() > 1e-10 * (1 + block.abs())).any():
         raise InvalidInputError(f"{name} must be symmetric, but differs from its transpose")

@@ -9,16 +9,15 @@ from forewise.problems.base import Problem
 from forewise.problems.programs import Program, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver, TypedSolver, solver_for
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.risk import RiskSolver
-from forewise.solvers.solution import Solution, Status
+from forewise.solvers.solution import Solution, Status, listed_failures
 from forewise.validation.parameters import require_instance
-
-_SHOWN = 5  # failed contexts that an error message lists
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +67,8 @@ class AutoSolver(ProgramSolver):
 
     def solve_program(self, program: Program) -> Solution:
         """Solve a program by the solver of its type."""
+        if isinstance(program, ScenarioProgram) and program.bounds:
+            return solve_with_bounds(program, self.solve_program)
         solver = solver_for(type(program), self.general, self.conic, self.integer)
         solution = solver.solve_program(program)
         if not (isinstance(solver, InteriorPointSolver) and isinstance(program, ScenarioProgram)):
@@ -133,16 +134,12 @@ def _check_on_failure(on_failure: str) -> None:
 
 def _checked(solution: Solution, on_failure: str) -> Solution:
     """Raise if a context failed and `on_failure` says so."""
-    failed = [i for i, status in enumerate(solution.status) if status is not Status.OPTIMAL]
+    failed = [(i, s) for i, s in enumerate(solution.status) if s is not Status.OPTIMAL]
     if not failed or on_failure == "return":
         return solution
-    listed = "; ".join(
-        f"context {i} is {solution.status[i]} ({solution.status[i].advice})"
-        for i in failed[:_SHOWN]
-    )
-    more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
     raise SolveError(
-        f"{len(failed)} of {len(solution.status)} contexts have no optimal decision: {listed}"
-        f'{more}. Use on_failure="return" to get the others, and their statuses.',
+        f"{len(failed)} of {len(solution.status)} contexts have no optimal decision: "
+        f"{listed_failures(failed)}. "
+        'Use on_failure="return" to get the others, and their statuses.',
         solution,
     )

@@ -13,7 +13,14 @@ import torch
 
 from forewise.display import described
 from forewise.problems.base import Problem
-from forewise.problems.programs import ConicProgram, IntegerProgram, Program, ScenarioProgram
+from forewise.problems.programs import (
+    BLOCKS,
+    ConicProgram,
+    IntegerProgram,
+    Program,
+    ScenarioProgram,
+)
+from forewise.problems.sparse import SparseBlock
 from forewise.scenarios import Scenarios
 from forewise.solvers.solution import Solution
 
@@ -78,7 +85,9 @@ def solver_for(program_type: type[Program], *solvers: TypedSolver[Any]) -> Typed
 def valid_contexts(program: ScenarioProgram) -> torch.Tensor:
     """Mask of the contexts whose data are all finite, ``(n_contexts,)``."""
     valid = torch.ones(program.n_contexts, dtype=torch.bool, device=program.weights.device)
-    blocks = [block.detach() for block in program.blocks().values() if block.numel()]
+    stored = (program.block(name) for name in ("weights", *BLOCKS))
+    tensors = (b.entries if isinstance(b, SparseBlock) else b for b in stored)
+    blocks = [block.detach() for block in tensors if block.numel()]
     # A sum is finite only if its terms are, and much faster than looking at each of them.
     if not torch.stack([block.sum() for block in blocks]).sum().isfinite():
         for block in blocks:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from forewise.problems.programs import RECOURSE, ScenarioProgram
+from forewise.problems.sparse import SparseBlock
 from forewise.solvers.interior_point.core import NOISE, Points
 
 Array = np.ndarray
@@ -43,29 +44,39 @@ class ExtensivePoint(NamedTuple):
 def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
     """The extensive form of one context of a batch."""
 
-    def block(name: str) -> Array:
+    def vector(name: str) -> Array:
         tensor: torch.Tensor = getattr(program, name)
-        value = tensor[context if tensor.shape[0] > 1 else 0].detach().cpu().numpy()
+        value: Array = tensor[context if tensor.shape[0] > 1 else 0].detach().cpu().numpy()
         if name in RECOURSE:
-            value = np.broadcast_to(value, (program.n_scenarios, *value.shape[1:]))
+            value = np.broadcast_to(value, (program.n_scenarios, *value.shape[1:]))[kept]
         return value
 
-    weights = block("weights")
+    def entries(name: str) -> _Entries:
+        return _entries(program.block(name), context, kept if name in RECOURSE else None)
+
+    weights = program.weights[context].detach().cpu().numpy()
     kept = np.flatnonzero(weights > 0)
-    weights = weights[kept]
-    D, d, T, W, r, F, V, s = (block(name)[kept] for name in "DdTWrFVs")
-    T = np.pad(T, ((0, 0), (0, W.shape[1] - T.shape[1]), (0, 0)))
-    P = sp.block_diag([block("P"), _diagonal_blocks(weights[:, None, None] * D)], format="csc")
-    # It stores the zeros of its dense blocks, and a linear program would pass for a quadratic one.
-    P.eliminate_zeros()
+    n, k, M = program.n_decisions, program.n_recourse, len(kept)
+    h, r, e, s = (vector(name) for name in "hres")
+    curvature = entries("D").times(weights[kept])
     return ExtensiveForm(
-        P=P,
-        q=np.concatenate([block("q"), (weights[:, None] * d).ravel()]),
-        c=float(block("c")),
-        A=_stack(block("G"), T, W),
-        b=np.concatenate([block("h"), r.ravel()]),
-        E=_stack(block("E"), F, V),
-        e=np.concatenate([block("e"), s.ravel()]),
+        P=_matrix((n + M * k,) * 2, (entries("P"), 0, 0, 0, 0), (curvature, n, k, n, k)),
+        q=np.concatenate([vector("q"), (weights[kept, None] * vector("d")).ravel()]),
+        c=float(vector("c")),
+        A=_matrix(
+            (len(h) + r.size, n + M * k),
+            (entries("G"), 0, 0, 0, 0),
+            (entries("T"), len(h), r.shape[1], 0, 0),
+            (entries("W"), len(h), r.shape[1], n, k),
+        ),
+        b=np.concatenate([h, r.ravel()]),
+        E=_matrix(
+            (len(e) + s.size, n + M * k),
+            (entries("E"), 0, 0, 0, 0),
+            (entries("F"), len(e), s.shape[1], 0, 0),
+            (entries("V"), len(e), s.shape[1], n, k),
+        ),
+        e=np.concatenate([e, s.ravel()]),
         kept=kept,
     )
 
@@ -142,19 +153,45 @@ def unload_point(form: ExtensiveForm, point: ExtensivePoint, points: Points, con
         scenario[context, form.kept] = values[first.shape[1] :].reshape(len(form.kept), -1)
 
 
-def _stack(first: Array, coupling: Array, recourse: Array) -> sp.csc_matrix:
-    """[first 0; coupling diag(recourse)] with the zeros left out."""
-    width = recourse.shape[0] * recourse.shape[2]
-    top = sp.hstack([sp.csr_matrix(first), sp.csr_matrix((first.shape[0], width))])
-    flat = coupling.reshape(-1, coupling.shape[2])
-    bottom = sp.hstack([sp.csr_matrix(flat), _diagonal_blocks(recourse)])
-    return sp.vstack([top, bottom], format="csc")
+class _Entries(NamedTuple):
+    """What is not zero in a block of one context, scenario by scenario."""
+
+    scenario: Array
+    row: Array
+    column: Array
+    value: Array
+
+    def times(self, weights: Array) -> _Entries:
+        """Those of each scenario times its weight."""
+        return self._replace(value=weights[self.scenario] * self.value)
 
 
-def _diagonal_blocks(blocks: Array) -> sp.csr_matrix:
-    """Block-diagonal matrix of ``(count, rows, columns)``; zeros are not stored."""
-    count, rows, columns = blocks.shape
-    which, row, column = np.nonzero(blocks)
-    shape = (count * rows, count * columns)
-    entries = blocks[which, row, column]
-    return sp.csr_matrix((entries, (which * rows + row, which * columns + column)), shape=shape)
+def _entries(block: torch.Tensor | SparseBlock, context: int, kept: Array | None) -> _Entries:
+    """A block's entries; `kept` are the scenarios of one that belongs to them."""
+    numbers = block.entries if isinstance(block, SparseBlock) else block
+    values = numbers[context if len(numbers) > 1 else 0].detach().cpu().numpy()
+    if kept is None:
+        values = values[None]
+    elif len(values) > 1:
+        values = values[kept]
+    copies = 1 if kept is None or len(values) > 1 else len(kept)
+    if isinstance(block, SparseBlock):
+        scenario, place = np.nonzero(values)
+        found = values[scenario, place]
+        row, column = block.rows.numpy()[place], block.columns.numpy()[place]
+    else:
+        scenario, row, column = np.nonzero(values)
+        found = values[scenario, row, column]
+    if copies != 1:
+        scenario = np.repeat(np.arange(copies), len(found))
+        row, column, found = (np.tile(part, copies) for part in (row, column, found))
+    return _Entries(scenario, row, column, found)
+
+
+def _matrix(shape: tuple[int, int], *parts: tuple[_Entries, int, int, int, int]) -> sp.csc_matrix:
+    """A matrix of blocks, each where it begins and how far it moves from scenario to scenario."""
+    rows = [row + of.row + down * of.scenario for of, row, down, _, _ in parts]
+    columns = [column + of.column + right * of.scenario for of, _, _, column, right in parts]
+    values = [of.value for of, *_ in parts]
+    places = (np.concatenate(rows), np.concatenate(columns))
+    return sp.csc_matrix((np.concatenate(values), places), shape=shape)

@@ -11,6 +11,7 @@ from forewise.problems.base import Problem
 from forewise.problems.programs import ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, solver_for, valid_contexts
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.conic.engines import ClarabelEngine
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.extensive import (
@@ -22,9 +23,9 @@ from forewise.solvers.extensive import (
 )
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.certificates import search_certificate
-from forewise.solvers.interior_point.core import as_arrays, no_points
+from forewise.solvers.interior_point.core import ProgramArrays, no_points
 from forewise.solvers.interior_point.differentiation import TensorPoints
-from forewise.solvers.interior_point.equilibration import solve_in_units
+from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
 from forewise.solvers.interior_point.solver import assemble
 from forewise.solvers.interior_point.verification import (
     ACCEPTED,
@@ -68,10 +69,15 @@ class ReferenceSolver(ProgramSolver):
     @torch.no_grad()
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve the contexts one after the other."""
-        return solve_in_units(program, self._solve)
+        if program.bounds:
+            return solve_with_bounds(program, self.solve_program)
+        arrays, units = units_of(program)
+        if units is None:
+            return self._solve(program, arrays)
+        return solve_in_units(program, units, self._solve)
 
-    def _solve(self, program: ScenarioProgram) -> Solution:
-        B, device, arrays = program.n_contexts, program.weights.device, as_arrays(program)
+    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
+        B, device = program.n_contexts, program.weights.device
         points, status = no_points(arrays, B), [Status.INVALID] * B
         certificates: dict[int, Certificate] = {}
         iterations = np.zeros(B, dtype=np.int64)

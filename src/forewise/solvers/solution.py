@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -11,6 +11,8 @@ import torch
 
 from forewise.display import COLUMNS, ROWS, counted, html_table, with_shapes
 from forewise.problems.programs import ConicProgram, Program, ScenarioProgram
+
+_SHOWN = 5  # failed contexts that an error message lists
 
 
 class Status(StrEnum):
@@ -50,6 +52,11 @@ class Duals:
     equality: torch.Tensor  # of E z = e
     scenario_inequality: torch.Tensor  # of T_j z + W_j u_j ≤ r_j (n_contexts, n_scenarios, n_rows)
     scenario_equality: torch.Tensor  # of F_j z + V_j u_j = s_j
+    # Of the program's bounds, like its variables; None where it has none.
+    lower: torch.Tensor | None = None
+    upper: torch.Tensor | None = None
+    recourse_lower: torch.Tensor | None = None
+    recourse_upper: torch.Tensor | None = None
 
     def __repr__(self) -> str:
         return with_shapes(self)
@@ -100,7 +107,7 @@ class Solution:
     status : tuple of Status, one per context
     primal_residual : tensor (n_contexts,)
         Largest violation of a row, relative to its coefficients and the size of the solution.
-        Where the coefficients of the variables lie more than 2^16 apart, all three residuals are
+        Where the coefficients of the variables lie more than 2^10 apart, all three residuals are
         measured in units in which they are alike.
     dual_residual : tensor (n_contexts,)
         Largest violation of stationarity, relative to the cost coefficients.
@@ -209,7 +216,7 @@ class Solution:
         def cast(value: Any) -> Any:
             if value is None or isinstance(value, torch.Tensor):
                 return None if value is None else value.to(dtype)
-            return type(value)(*(part.to(dtype) for part in vars(value).values()))
+            return type(value)(*map(cast, vars(value).values()))
 
         names = ("decision", "recourse", "objective", "duals", "cone_duals", "auxiliary")
         return replace(self, **{name: cast(getattr(self, name)) for name in names})
@@ -242,3 +249,10 @@ def only(contexts: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     if bool(contexts.all()):
         return values
     return torch.where(contexts.reshape(-1, *(1,) * (values.ndim - 1)), values, torch.nan)
+
+
+def listed_failures(failed: Iterable[tuple[int, Status]], row: str = "context") -> str:
+    """What became of the first few contexts that failed, for a message."""
+    found = [f"{row} {i} is {status} ({status.advice})" for i, status in failed]
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return "; ".join(found[:_SHOWN]) + more

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SHOWN = 3  # values that a message quotes
 _FEWEST, _MOST = 3, 60  # rows of a category that has a feature; such categories of a column
 _FEW = 10  # categories that are never too many
+_BROKEN = 0.05  # share of the rows: as few are mistakes among numbers, more are categories
 
 
 class Column(Protocol):
@@ -174,16 +175,18 @@ class DateColumn:
     with_time: bool
     missing: bool
     day_first: bool = False  # in 3/4/2024
+    zone: str | None = None  # of times with a dtype of their own; "" where they have none
     kind: ClassVar[str] = "date"
 
     @classmethod
     def from_values(cls, name: str, column: pd.Series) -> Self:
         texts = [] if _is_moment(column) else spelling.distinct(column)[1]
         order = spelling.slash_order(texts)
-        moments = _moments(name, column, order)
-        known = moments[~np.isnat(moments)]
+        read = moments(name, column, order)
+        known = read[~np.isnat(read)]
         with_time = bool((known != known.astype("datetime64[D]")).any())
-        return cls(name, with_time, len(known) < len(moments), bool(order))
+        zone = str(getattr(column.dtype, "tz", None) or "") if _is_moment(column) else None
+        return cls(name, with_time, len(known) < len(read), bool(order), zone)
 
     @property
     def features(self) -> list[str]:
@@ -197,22 +200,35 @@ class DateColumn:
         return "weekday and season" + (" and hour" if self.with_time else "")
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
-        moments = _moments(self.name, column, self.day_first)
-        absent = np.isnat(moments)
+        read = moments(self.name, self._in_zone(column), self.day_first)
+        absent = np.isnat(read)
         if absent.any() and not self.missing:
             report.append(f"{self.name!r} is missing in {_rows(absent)}, and never was in training")
-        days = np.where(absent, np.datetime64("1970-01-01"), moments.astype("datetime64[D]"))
+        days = np.where(absent, np.datetime64("1970-01-01"), read.astype("datetime64[D]"))
         weekday = (days.astype(np.int64) + 3) % 7
         year = days.astype("datetime64[Y]")
         share = (days - year.astype("datetime64[D]")).astype(float) / 365.2425
         parts = [(weekday[:, None] == np.arange(7)) * 1.0, *_sine_and_cosine(share)]
         if self.with_time:
-            seconds = (moments - moments.astype("datetime64[D]")).astype(float)
+            seconds = (read - read.astype("datetime64[D]")).astype(float)
             parts += _sine_and_cosine(np.where(absent, 0.0, seconds) / 86400)
         parts = [np.where(absent, 0.0, part.T).T for part in parts]
         if self.missing:
             parts.append(absent * 1.0)
         return np.column_stack(parts)
+
+    def _in_zone(self, column: pd.Series) -> pd.Series:
+        """The times in the zone of training: its hours and days are meant."""
+        if self.zone is None or not _is_moment(column):
+            return column
+        own = getattr(column.dtype, "tz", None)
+        if bool(self.zone) == (own is None):
+            wanted = f"the time zone {self.zone}" if self.zone else "no time zone"
+            raise InvalidInputError(
+                f"column {self.name!r} must have {wanted}, as in training, but has {own or 'none'}:"
+                f" use .dt.tz_localize({self.zone or None!r})"
+            )
+        return column.dt.tz_convert(self.zone) if self.zone else column
 
 
 @dataclass(frozen=True)
@@ -221,6 +237,7 @@ class IgnoredColumn:
 
     name: str
     reason: str
+    value: str | None = None  # of every row, "" where it is empty; None if it was told to be
     kind: ClassVar[str] = "ignored"
 
     @property
@@ -232,6 +249,14 @@ class IgnoredColumn:
         return self.reason
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
+        if self.value is not None:
+            codes, texts = spelling.distinct(column)
+            other = np.array([text is not None and text != self.value for text in texts])[codes]
+            if other.any():
+                report.append(
+                    f"{self.name!r} has values that training has not seen in {_rows(other)}, and "
+                    f"was {self.reason}"
+                )
         return np.empty((len(column), 0))
 
 
@@ -368,12 +393,32 @@ def _from_objects(name: str, column: pd.Series) -> Any:
         return BooleanColumn.from_values(name, column)
     if len(present) < 2 and not (present and column.isna().any()):
         same = f"the same in every row, {present[0]!r}" if present else "empty in every row"
-        return IgnoredColumn(name, f"left out: {same}")
+        return IgnoredColumn(name, f"left out: {same}", present[0] if present else "")
     if spelling.decimal_mark(texts) is not None:
         return NumberColumn.from_values(name, column)
     if spelling.as_days(texts) is not None:
         return DateColumn.from_values(name, column)
+    _refuse_misread(name, column)
     return CategoryColumn.from_values(name, column)
+
+
+def _refuse_misread(name: str, column: pd.Series) -> None:
+    """Raise where text is no categories, but days or numbers that cannot be read."""
+    codes, texts = spelling.distinct(column)
+    if spelling.as_days(texts, day_first=True) is not None:
+        raise InvalidInputError(
+            f"column {name!r} has days, but none says whether day or month is first, such as "
+            f"{next(text for text in texts if text)!r}: pass pandas.to_datetime(..., "
+            "dayfirst=True or False)"
+        )
+    numbers = spelling.as_numbers(texts, _decimal_of(column))
+    others = [text for text in texts if text and text not in numbers]
+    broken = np.isin(np.array(texts, dtype=object), others)[codes]
+    if len(numbers) > _FEW and broken.sum() < _BROKEN * len(column):
+        raise InvalidInputError(
+            f"column {name!r} has numbers, but {_cell(column, others)}: correct it, leave it "
+            'empty, or make the column a category, .astype("category")'
+        )
 
 
 def _refuse_almost_unique(name: str, column: pd.Series, counts: Counter[str], n_rows: int) -> None:
@@ -443,7 +488,7 @@ def _booleans(name: str, column: pd.Series) -> np.ndarray:
     return values
 
 
-def _moments(name: str, column: pd.Series, day_first: bool | None) -> np.ndarray:
+def moments(name: str, column: pd.Series, day_first: bool | None) -> np.ndarray:
     """Moments as datetime64[s], without a time zone; NaT where missing."""
     if _is_moment(column):
         if getattr(column.dtype, "tz", None) is not None:

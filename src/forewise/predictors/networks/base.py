@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -42,11 +42,37 @@ from forewise.predictors.sampling import (
     outcome_order,
     standardise,
 )
+from forewise.predictors.trees import Completer
 from forewise.scenarios import Scenarios
+from forewise.validation.censored import check_censored
 from forewise.validation.parameters import as_random_state, came_as, require_count
 from forewise.validation.tables import check_training_data, check_validation_data
 
-Pair = tuple[Tensor, Tensor]  # scaled contexts, standardised outcomes
+
+class Pair(NamedTuple):
+    """Scaled contexts and standardised outcomes of some rows, to train on or to validate on."""
+
+    x: Tensor
+    y: Tensor  # completed, where some are censored
+    bounds: Tensor | None = None  # what was seen, where some are censored
+    censored: Tensor | None = None
+
+    def of(self, rows: Tensor) -> Pair:
+        """Those of some rows."""
+        # Much faster than x[rows], on tables with many rows.
+        take = torch.Tensor.__getitem__ if rows.dim() > 1 else _selected
+        if self.bounds is None or self.censored is None:
+            return Pair(take(self.x, rows), take(self.y, rows))
+        return Pair(*(take(part, rows) for part in (self.x, self.y, self.bounds, self.censored)))
+
+    @property
+    def seen(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Contexts, what was seen of the outcomes, and which of these are lower bounds."""
+        return self.x, self.y if self.bounds is None else self.bounds, self.censored
+
+
+def _selected(part: Tensor, rows: Tensor) -> Tensor:
+    return part.index_select(0, rows)
 
 
 @dataclass(frozen=True)
@@ -54,9 +80,11 @@ class Rows:
     """Contexts and outcomes of some rows, and the contexts as the network sees them."""
 
     X: np.ndarray  # (n_contexts, n_features)
-    y: np.ndarray  # (n_contexts, n_outcomes)
+    y: np.ndarray  # (n_contexts, n_outcomes), completed where some are censored
     x_scaled: Tensor
     places: Tensor  # of the rows in the table that was passed
+    bounds: np.ndarray | None = None  # what was seen, where some are censored
+    censored: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -112,6 +140,14 @@ class NetworkPredictor(Predictor):
         """What the outputs of a layered network mean; called when it is built."""
         raise NotImplementedError
 
+    def _require_censored_head(self, n_outcomes: int) -> None:
+        """Raise where outcomes are censored and what is trained has no likelihood of bounds."""
+        reason = self._head(n_outcomes).censored_unsupported_reason
+        if reason is not None:
+            raise InvalidInputError(
+                f"censored must be left out for a {type(self).__name__}: {reason}"
+            )
+
     def _weights(self, layout: Layout, generator: Generator) -> Weights:
         """Where training of a layered network starts; called when it is built."""
         return FixedWeights(layout, generator)
@@ -121,12 +157,22 @@ class NetworkPredictor(Predictor):
         """Draws of the weights in one step of decoupled training."""
         return 1
 
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        censored: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        censored_val: Any = None,
+    ) -> Self:
         """Minimise the negative log-likelihood of X (n_contexts, n_features), y (.., n_outcomes).
 
         Validation rows `X_val`, `y_val` choose the epoch; by default some training rows do.
         """
-        rows, validation = self.prepare(X, y, X_val, y_val)
+        rows, validation = self.prepare(
+            X, y, X_val, y_val, censored=censored, censored_val=censored_val
+        )
         self.train(self.likelihood(rows, validation), rows)
         return self
 
@@ -139,6 +185,8 @@ class NetworkPredictor(Predictor):
         predicted: np.ndarray | None = None,
         *,
         folds: bool = True,
+        censored: Any = None,
+        censored_val: Any = None,
     ) -> tuple[Rows, Rows | None]:
         """Check the data, set the scales, and build the network; called before `train`.
 
@@ -146,15 +194,26 @@ class NetworkPredictor(Predictor):
         Without `folds`, rows that no member trains on are split off to validate on.
         """
         self._check_parameters()
+        passed, passed_val = y, y_val
         X, y = check_training_data(self, X, y)
         validation = check_validation_data(self, X_val, y_val)
+        bounds, flags = y, check_censored(censored, passed, y)
+        if flags is not None:
+            self._require_censored_head(y.shape[1])
+        completer = Completer.make(X, y, flags)
+        y = completer.outcomes(X, y, flags)
+        if validation is not None:
+            names = "censored_val", "y_val"
+            flags_val = check_censored(censored_val, passed_val, validation[1], *names)
+            validation = validation[0], completer.outcomes(*validation, flags_val)
         self.seed_ = int(as_random_state(self.random_state).randint(2**31))
         kept, held = np.arange(len(X)), np.arange(0 if validation is None else len(validation[0]))
         if validation is None and not (folds and self.has_folds):
             share, in_time = (self.training or Training()).held_out(self.defaults)
             kept, held = split_rows(len(X), share, in_time, self.seed_)
             validation = (X[held], y[held]) if len(held) else None
-            X, y = X[kept], y[kept]
+            X, y, bounds = X[kept], y[kept], bounds[kept]
+            flags = None if flags is None else flags[kept]
         like = y if predicted is None else predicted
         self.n_outcomes_ = like.shape[1]
         for name, measured in self._measured(X, like).items():
@@ -166,6 +225,8 @@ class NetworkPredictor(Predictor):
         self.network_ = self._network(vars(self), None, Generator().manual_seed(self.seed_))
         self.history_: list[dict[str, float]] = []
         rows = self._rows(X, y, kept)
+        if flags is not None:
+            rows = replace(rows, bounds=bounds, censored=flags)
         return rows, None if validation is None else self._rows(*validation, held)
 
     def likelihood(self, rows: Rows, validation: Rows | None) -> Objective:
@@ -203,6 +264,7 @@ class NetworkPredictor(Predictor):
             seed += " (it is None: a fit can resume with a number only)"
         identity = {
             "the training rows": (rows.X, rows.y),
+            **({} if rows.censored is None else {"the bounds": (rows.bounds, rows.censored)}),
             "the kind of predictor": type(self),
             **{f"predictor.{name}": value for name, value in parameters_of(self).items()},
             seed: self.seed_,
@@ -355,8 +417,13 @@ class NetworkPredictor(Predictor):
         return Rows(X, y, self._scaled(X), torch.from_numpy(places))
 
     def _scaled_rows(self, rows: Rows) -> Pair:
-        outcomes = standardise(rows.y, self.outcome_mean_, self.outcome_std_)
-        return rows.x_scaled, torch.from_numpy(outcomes).float()
+        seen = [part for part in (rows.y, rows.bounds) if part is not None]
+        outcomes = [
+            torch.from_numpy(standardise(part, self.outcome_mean_, self.outcome_std_)).float()
+            for part in seen
+        ]
+        flags = () if rows.censored is None else (torch.from_numpy(rows.censored),)
+        return Pair(rows.x_scaled, *outcomes, *flags)
 
     def _in_units(self, values: Tensor) -> Tensor:
         std = torch.from_numpy(self.outcome_std_).to(values.dtype)
@@ -412,18 +479,17 @@ class Likelihood(Objective):
 
     @property
     def n_rows(self) -> int:
-        return len(self.rows[0])
+        return len(self.rows.x)
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"the objective": "likelihood", "the validation rows": self.validation}
 
     def loss(self, network: Any, rows: Tensor, generator: Generator) -> Tensor:
-        # Much faster than x[rows], on tables with many rows.
-        x, y = (part.index_select(0, rows) for part in self.rows)
-        return network.loss(x, y, self.n_draws, generator)
+        x, y, censored = self.rows.of(rows).seen
+        return network.loss(x, y, self.n_draws, generator, censored)
 
     def validate(self, network: Any, epoch: int, generator: Generator) -> Figures:
         if self.validation is None:
             return {}
-        return {"validation": network.loss(*self.validation, self.n_draws, generator).item()}
+        return {"validation": network.loss(*self.validation[:2], self.n_draws, generator).item()}

@@ -108,6 +108,9 @@ class BayesianPredictor(NetworkPredictor):
     def _embedding(self) -> Embedding:
         return PeriodicEmbedding() if self.embedding is None else self.embedding
 
+    def _require_censored_head(self, n_outcomes: int) -> None:
+        """Every head takes lower bounds."""
+
     def _measured(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         centre, scale = centre_and_scale(X)
         return super()._measured(X, y) | {
@@ -151,7 +154,7 @@ class BayesianPredictor(NetworkPredictor):
         share, in_time = (self.training or Training()).held_out(self.defaults)
         if validation is not None:
             share = 0.0
-        n_rows = len(rows[0])
+        n_rows = len(rows.x)
         folds = Folds.make(n_rows, network.n_members, share, in_time, np.random.default_rng(seed))
         return MemberLikelihood(rows, validation, folds)
 
@@ -229,8 +232,8 @@ class MemberLikelihood(Objective):
         return order[:, : max(1, self.n_rows // size) * size].split(size, 1)
 
     def loss(self, network: Any, rows: Tensor, generator: Generator) -> Tensor:
-        x, y = (part[rows] for part in self.rows)
-        return network.inference.loss(network, x, y, generator)
+        x, y, censored = self.rows.of(rows).seen
+        return network.inference.loss(network, x, y, generator, censored)
 
     def validate(self, network: Any, epoch: int, generator: Generator) -> Figures:
         """The loss of each member at the means of its weights."""
@@ -245,17 +248,17 @@ class MemberLikelihood(Objective):
 
     def finish(self, network: Any) -> None:
         """The posterior of the rows trained on; correlations of noises from those held out."""
-        x, y = self.rows
+        x, y = self.rows[:2]
         network.update_posterior(x[self.folds.train])
         held = self._held(network.n_members)
         network.update_correlations(*(held or (x[self.folds.train], y[self.folds.train])))
 
-    def _held(self, n_members: int) -> Pair | None:
+    def _held(self, n_members: int) -> tuple[Tensor, Tensor] | None:
         """Validation rows: those held out of all members, or of each."""
         if self.validation is not None:
-            x, y = self.validation
+            x, y = self.validation[:2]
             return x.expand(n_members, -1, -1), y.expand(n_members, -1, -1)
         if self.folds.held is None:
             return None
-        x, y = self.rows
+        x, y = self.rows[:2]
         return x[self.folds.held], y[self.folds.held]

@@ -111,8 +111,8 @@ class PeriodicEmbedding(Embedding):
         return n_columns * (1 + self.size)
 
     def module(self, n_members: int, n_columns: int, generator: Generator) -> nn.Module:
-        cosines = Cosines(n_members, n_columns, self, generator)
-        return nn.Sequential(cosines, InputScales(n_members, self.width(n_columns)))
+        waves = Waves(n_members, n_columns, self, generator)
+        return nn.Sequential(waves, InputScales(n_members, self.width(n_columns)))
 
 
 class InputScales(nn.Module):
@@ -126,7 +126,7 @@ class InputScales(nn.Module):
         return x * self.scale
 
 
-class Cosines(nn.Module):
+class Waves(nn.Module):
     """The weights of a `PeriodicEmbedding`."""
 
     def __init__(
@@ -146,9 +146,9 @@ class Cosines(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         columns = x.transpose(1, 2)[..., None]
         cosines = (columns * self.frequency + self.phase).cos()
-        mixed = product(cosines, self.mix) + self.offset
-        mixed = mixed.permute(0, 2, 1, 3).flatten(2)
-        return torch.cat([x.expand(len(mixed), -1, -1), mixed], -1)
+        waves = product(cosines, self.mix) + self.offset
+        waves = waves.permute(0, 2, 1, 3).flatten(2)
+        return torch.cat([x.expand(len(waves), -1, -1), waves], -1)
 
 
 _VECTOR_WIDTH = 16  # numbers that the widest vector instructions take at a time

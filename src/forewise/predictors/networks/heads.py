@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,8 @@ class Head(ABC):
     """Meaning of the outputs; `n_outcomes` is the number of quantities predicted."""
 
     n_outcomes: int
+    #: Why there is no likelihood of censored outcomes, and what to do; None where there is one.
+    censored_unsupported_reason: ClassVar[str | None] = None
 
     @property
     def width(self) -> int:
@@ -55,6 +58,13 @@ class Head(ABC):
     def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Mean over draws, contexts and outcomes; y (n_contexts, n_outcomes)."""
 
+    def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        """The same, where some outcomes (n_contexts, n_outcomes) are lower bounds.
+
+        Their density is replaced by the probability of more.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of each draw's distribution, (n_draws, n_contexts, n_outcomes)."""
@@ -62,6 +72,11 @@ class Head(ABC):
 
 class PointHead(Head):
     """One value per outcome and no noise; scored by its squared error."""
+
+    censored_unsupported_reason = (
+        "a point has no distribution, and so no probability to lie beyond a bound. Use "
+        "GaussianPredictor, or fit to forewise.predictors.completed(X, y, censored)"
+    )
 
     def scenarios(self, outputs: Tensor, noise: Tensor) -> Draws:
         """The value of each draw of the weights, once: fewer scenarios than noises."""
@@ -100,6 +115,10 @@ class GaussianHead(Head):
         squared = (y - mean).square() * (-log_variance).exp()
         return 0.5 * (squared.mean() + log_variance.mean() + _LOG_2PI)
 
+    def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        mean, log_variance = self._split(outputs)
+        return -log_density_or_tail(y, mean, 0.5 * log_variance, censored).mean()
+
     def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_variance = self._split(outputs)
         return mean, log_variance.exp()
@@ -116,6 +135,11 @@ class FactorHead(GaussianHead):
     """
 
     n_factors: int = 1
+    censored_unsupported_reason = (
+        "with factors outcomes depend on each other, and the probability that several lie beyond "
+        "their bounds has no closed form. Use n_factors=0, or fit to "
+        "forewise.predictors.completed(X, y, censored)"
+    )
 
     @property
     def width(self) -> int:
@@ -228,12 +252,30 @@ class MixtureHead(Head):
         joint = torch.logsumexp(densities + log_probability, dim=-1)
         return -joint.mean() / self.n_outcomes
 
+    def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        mean, log_variance, log_probability = self._split(outputs)
+        parts = log_density_or_tail(y[:, None], mean, 0.5 * log_variance, censored[:, None])
+        joint = torch.logsumexp(parts.sum(-1) + log_probability, dim=-1)
+        return -joint.mean() / self.n_outcomes
+
     def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_variance, log_probability = self._split(outputs)
         probability = log_probability.exp()[..., None]
         centre = (probability * mean).sum(-2)
         second = (probability * (log_variance.exp() + mean.square())).sum(-2)
         return centre, second - centre.square()
+
+
+def log_density_or_tail(y: Tensor, mean: Tensor, log_std: Tensor, censored: Tensor) -> Tensor:
+    """log N(y; mean, std²), and log Φ((mean − y) / std) where only a lower bound is known.
+
+    Accurate far in the tail, and so is its gradient.
+    """
+    scaled = (y - mean) * (-log_std).exp()
+    density = -0.5 * (scaled.square() + _LOG_2PI) - log_std
+    # Each branch sees zeros in the place of the other's rows, whose gradients would be 0 · inf.
+    tail = torch.special.log_ndtr(torch.where(censored, -scaled, 0.0))
+    return torch.where(censored, tail, density)
 
 
 def _bounded(raw: Tensor, stds: tuple[float, float]) -> Tensor:

@@ -49,7 +49,16 @@ class LastLayer(Inference):
         require_positive("prior_std", self.prior_std)
         require_positive("noise_floor", self.noise_floor)
 
-    def loss(self, network: MemberNetwork, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
+    def loss(
+        self,
+        network: MemberNetwork,
+        x: Tensor,
+        y: Tensor,
+        generator: Generator,
+        censored: Tensor | None = None,
+    ) -> Tensor:
+        if censored is not None:
+            return network.head.censored_loss(network.outputs(x), y, censored)
         return network.head.loss(network.outputs(x), y)
 
     def prior(self, n_members: int, n_outcomes: int, width: int) -> Tensor:
@@ -128,8 +137,18 @@ class MeanField(Inference):
         for name in ("prior_std", "initial_std", "log_std_rate"):
             require_positive(name, getattr(self, name))
 
-    def loss(self, network: MemberNetwork, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
+    def loss(
+        self,
+        network: MemberNetwork,
+        x: Tensor,
+        y: Tensor,
+        generator: Generator,
+        censored: Tensor | None = None,
+    ) -> Tensor:
         outputs = network.local_draw(x, generator)
+        if censored is not None:
+            both = torch.cat([censored, censored], -2)
+            return network.head.censored_likelihood(outputs, torch.cat([y, y], -2), both)
         return network.head.negative_log_likelihood(outputs, torch.cat([y, y], -2))
 
     def draw(self, network: MemberNetwork, n_draws: int, generator: Generator) -> Any:

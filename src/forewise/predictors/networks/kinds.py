@@ -234,6 +234,9 @@ class EnsemblePredictor(NetworkPredictor):
     ) -> Network:
         return self._member._network(fitted, self.n_members, generator)
 
+    def _require_censored_head(self, n_outcomes: int) -> None:
+        self._member._require_censored_head(n_outcomes)
+
     def _inputs(self, X: np.ndarray, fitted: Mapping[str, Any]) -> Tensor:
         return self._member._inputs(X, fitted)
 

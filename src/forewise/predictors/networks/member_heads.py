@@ -20,6 +20,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from forewise.exceptions import InvalidInputError
+from forewise.predictors.networks.heads import log_density_or_tail
 from forewise.validation.parameters import require_level, require_positive
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -37,6 +38,14 @@ class MemberHead(ABC):
     @abstractmethod
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Mean loss of each member (n_members,); y (n_members or 1, n_contexts, n_outcomes)."""
+
+    def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        """The same, where `censored` ones of y (n_members or 1, ...) are lower bounds."""
+        raise NotImplementedError
+
+    def censored_likelihood(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        """As `negative_log_likelihood`, where some of y are lower bounds."""
+        return self.censored_loss(outputs, y, censored)
 
     @abstractmethod
     def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -111,9 +120,32 @@ class QuantileHead(MemberHead):
         levels = torch.tensor(self.levels).to(above)
         return torch.maximum(levels * above, (levels - 1) * above).flatten(1).mean(1)
 
+    def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        """Pinball loss, censored outcomes redistributed to the right (Portnoy, 2003).
+
+        Where the member's own distribution has F(y) = τ, of the level t > τ a share w stays:
+
+            w pinball(y) + (1 − w) pinball(∞),    w = (t − τ) / (1 − τ)
+
+        which is the expectation over its own distribution beyond y. ∞ is the largest quantile.
+        """
+        quantiles, levels = self._quantiles(outputs), torch.tensor(self.levels).to(outputs)
+        with torch.no_grad():
+            below = torch.special.ndtr(self.normal_scores(outputs, y))[..., None]
+            share = ((levels - below) / (1 - below)).clamp(0, 1)
+            # Where the outcome is known, all of it stays.
+            share = torch.where(censored[..., None], share, 1.0)
+            far = torch.maximum(quantiles.amax(-1), y)[..., None]
+        above, beyond = y[..., None] - quantiles, far - quantiles
+        near = torch.maximum(levels * above, (levels - 1) * above)
+        return (share * near + (1 - share) * levels * beyond).flatten(1).mean(1)
+
     def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
         """That of asymmetric Laplace noise at its best scale: the log of the pinball loss."""
         return (self.loss(outputs, y) + 1e-6).log()
+
+    def censored_likelihood(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        return (self.censored_loss(outputs, y, censored) + 1e-6).log()
 
     def values(self, outputs: Tensor, noise: Tensor, of: Tensor) -> Tensor:
         """The quantile function at the noise; crossing quantiles are sorted."""
@@ -187,6 +219,10 @@ class NormalHead(MemberHead):
         mean, log_std = self._split(outputs)
         rows = 0.5 * ((y - mean) * (-log_std).exp()).square() + log_std
         return rows.flatten(1).mean(1) + 0.5 * _LOG_2PI
+
+    def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
+        mean, log_std = self._split(outputs)
+        return -log_density_or_tail(y, mean, log_std, censored).flatten(1).mean(1)
 
     def values(self, outputs: Tensor, noise: Tensor, of: Tensor) -> Tensor:
         mean, log_std = (part[of] for part in self._split(outputs))

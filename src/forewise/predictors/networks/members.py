@@ -98,7 +98,14 @@ class Inference(ABC):
     log_std_rate: float = 1.0  # step of log-stds, in units of the learning rate
 
     @abstractmethod
-    def loss(self, network: MemberNetwork, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
+    def loss(
+        self,
+        network: MemberNetwork,
+        x: Tensor,
+        y: Tensor,
+        generator: Generator,
+        censored: Tensor | None = None,
+    ) -> Tensor:
         """Loss of one batch (n_members,), without the divergence; called once per step."""
 
     def prior(self, n_members: int, n_outcomes: int, width: int) -> Tensor:

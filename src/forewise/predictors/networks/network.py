@@ -214,10 +214,19 @@ class LayeredNetwork(Network):
     def divergence(self) -> Tensor:
         return self.weights.divergence()
 
-    def loss(self, x: Tensor, y: Tensor, n_draws: int, generator: Generator) -> Tensor:
+    def loss(
+        self,
+        x: Tensor,
+        y: Tensor,
+        n_draws: int,
+        generator: Generator,
+        censored: Tensor | None = None,
+    ) -> Tensor:
         """Negative log-likelihood per outcome, averaged over draws of the weights."""
         outputs = self.layout.forward(x, self.weights.draw(n_draws, generator))
-        return self.head.negative_log_likelihood(outputs, y)
+        if censored is None:
+            return self.head.negative_log_likelihood(outputs, y)
+        return self.head.censored_loss(outputs, y, censored)
 
     def scenarios(self, x: Tensor, n_scenarios: int, generator: Generator) -> Draws:
         outputs = self.layout.forward(x, self.weights.draw(n_scenarios, generator))

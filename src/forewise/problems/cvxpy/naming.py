@@ -81,8 +81,10 @@ class VariableLayout:
             if tuple(values.shape[1:]) == shape:
                 return values.flatten(1) if shape else values.reshape(-1, 1)
         width = _width(self.given)
+        if values.ndim == width == 1:  # a series
+            return values.reshape(-1, 1)
         if values.ndim != 2 or values.shape[1] != width:
-            wanted = ", ".join(f"{name} {('n_contexts', *s)}" for name, s in self.given.items())
+            wanted = ", ".join(f"{name} {_written(shape)}" for name, shape in self.given.items())
             raise InvalidInputError(
                 f"given must have shape (n_contexts, {width}), or come by name ({wanted}), "
                 f"but has shape {tuple(values.shape)}"
@@ -135,6 +137,10 @@ def _width(shapes: Shapes) -> int:
     return sum(math.prod(shape) for shape in shapes.values())
 
 
+def _written(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(['n_contexts', *map(str, shape)])})"
+
+
 def _entry_names(shapes: Shapes) -> list[str]:
     """``order[3]`` for the entries of arrays, the name alone for scalars."""
     return [f"{name}[{','.join(map(str, place))}]" if shape else name
@@ -153,9 +159,11 @@ def _joined(role: str, parts: Mapping[str, Any], shapes: Shapes) -> torch.Tensor
         tensor = as_tensor(f"{role}[{name!r}]", parts[name]).to(WORKING_DTYPE)
         if not shape and tensor.ndim == 2 and tensor.shape[1] == 1:
             tensor = tensor.squeeze(1)  # a table with one column
+        elif tensor.ndim == 1 and shape and math.prod(shape) == 1:
+            tensor = tensor.reshape(-1, *shape)  # a series
         if tuple(tensor.shape[1:]) != shape or tensor.ndim == 0:
             raise InvalidInputError(
-                f"{role}[{name!r}] must have shape {('n_contexts', *shape)}, but has shape "
+                f"{role}[{name!r}] must have shape {_written(shape)}, but has shape "
                 f"{tuple(tensor.shape)}"
             )
         tensors.append(tensor.flatten(1) if shape else tensor.reshape(-1, 1))

@@ -19,6 +19,7 @@ from forewise.solvers.conic.optimality import (
     infeasibility_residual,
     unboundedness_residual,
 )
+from forewise.solvers.interior_point.core import as_arrays
 from forewise.solvers.interior_point.verification import screen
 from forewise.solvers.solution import Certificate, ConeDuals, Duals, Solution, Status, only
 
@@ -134,7 +135,7 @@ def _with_all_scenarios(solution: Solution, kept: torch.Tensor, n_scenarios: int
 
 def _screen(program: ConicProgram) -> list[Status | None]:
     """Status of the contexts that need no solving."""
-    status = screen(program.plain)
+    status = screen(as_arrays(program.plain))
     for block in program.cone_blocks().values():
         finite = block.detach().flatten(1).isfinite().all(1).expand(len(status)).tolist()
         for i, ok in enumerate(finite):
@@ -158,7 +159,7 @@ def _certificates(
         if residual > PROVEN:
             continue
         if claim is Status.INFEASIBLE:
-            parts = (part[i] for part in vars(duals).values())
+            parts = (part[i] for part in vars(duals).values() if part is not None)
             proofs[i] = Certificate(claim, residual, multipliers=Duals(*parts))
         else:
             proofs[i] = Certificate(claim, residual, decision_ray=z[i], recourse_ray=u[i])

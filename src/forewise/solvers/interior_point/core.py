@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from forewise import _core
-from forewise.problems.programs import BLOCKS, ScenarioProgram
+from forewise.problems.programs import BLOCKS, MATRICES, ScenarioProgram
+from forewise.problems.sparse import SparseBlock
 
 Array = np.ndarray
 
@@ -29,34 +30,84 @@ LOST = 5  # the centre that was looked for is far away, or nowhere
 NOISE = 1e-9
 
 
+# Entries from which on a dense block is searched for zeros, and the share of others above which it
+# stays dense.
+_WORTH_A_SEARCH, _FULL = 512, 0.4
+
+
+class SparseArray(NamedTuple):
+    """A block of matrices with one pattern: entries ``(..., nnz)`` stand row by row."""
+
+    starts: Array  # (rows + 1,) where each row begins, int32
+    columns: Array  # (nnz,) ascending in a row, int32
+    entries: Array
+
+
+Matrix = Array | SparseArray
+
+
+def entries_of(block: Matrix) -> Array:
+    """All numbers of a block that may be nonzero, contexts first."""
+    return block.entries if isinstance(block, SparseArray) else block
+
+
+def dense(block: Matrix) -> Array:
+    """A block of square matrices, with its zeros."""
+    if not isinstance(block, SparseArray):
+        return block
+    size = len(block.starts) - 1
+    full = np.zeros((*block.entries.shape[:-1], size, size))
+    full[..., np.repeat(np.arange(size), np.diff(block.starts)), block.columns] = block.entries
+    return full
+
+
 class ProgramArrays(NamedTuple):
-    """The blocks of a `ScenarioProgram` as arrays; its module has the legend."""
+    """The blocks of a `ScenarioProgram` as arrays; its module has the legend.
+
+    Matrices are dense or sparse.
+    """
 
     weights: Array
     q: Array
-    P: Array
-    G: Array
+    P: Matrix
+    G: Matrix
     h: Array
-    E: Array
+    E: Matrix
     e: Array
     d: Array
-    D: Array
-    T: Array
-    W: Array
+    D: Matrix
+    T: Matrix
+    W: Matrix
     r: Array
-    F: Array
-    V: Array
+    F: Matrix
+    V: Matrix
     s: Array
 
 
 def as_arrays(program: ScenarioProgram) -> ProgramArrays:
-    """The program's blocks as contiguous arrays on the host."""
-    blocks = {
-        name: np.ascontiguousarray(getattr(program, name).detach().cpu().numpy())
-        for name in ("weights", *BLOCKS)
-        if name != "c"
-    }
+    """The program's blocks as contiguous arrays on the host; large ones of zeros are sparse."""
+    blocks: dict[str, Any] = {}
+    for name in ("weights", *BLOCKS):
+        if name == "c":
+            continue
+        block = program.block(name)
+        if isinstance(block, SparseBlock):
+            columns = block.columns.numpy().astype(np.int32)
+            blocks[name] = SparseArray(block.starts(), columns, _on_host(block.entries))
+        else:
+            blocks[name] = _thinned(_on_host(block)) if name in MATRICES else _on_host(block)
     return ProgramArrays(**blocks)
+
+
+def _on_host(block: torch.Tensor) -> Array:
+    return np.ascontiguousarray(block.detach().cpu().numpy())
+
+
+def _thinned(block: Array) -> Matrix:
+    if block.shape[-1] * block.shape[-2] < _WORTH_A_SEARCH:
+        return block
+    found = _core.entries(block, _FULL)
+    return block if found is None else SparseArray(*found)
 
 
 class Points(NamedTuple):
@@ -182,6 +233,21 @@ def structure(p: ProgramArrays) -> Structure:
         np.array(found.pop(name), int) for name in ("own", "linking", "starts", "leads")
     )
     return Structure(own, linking, starts, leads, found)
+
+
+def balanced_units(p: ProgramArrays) -> tuple[Array, Array]:
+    """Exponents of units that coefficients ask for, and what right-hand sides add to them.
+
+    Each ``(B | 1, n_z + n_u)``.
+    """
+    return _core.balance(p)
+
+
+def convex_contexts(block: SparseArray) -> Array:
+    """Of each context of a sparse block of P or D: 1 if convex, 0 if not, −1 if not found out."""
+    scenarios = block.entries.shape[1] if block.entries.ndim > 2 else 0
+    sizes = (len(block.starts) - 1, len(block.entries), scenarios)
+    return np.array(_core.convex(block, *sizes))
 
 
 def units(p: ProgramArrays) -> Array:

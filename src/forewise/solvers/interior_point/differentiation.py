@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from forewise.problems.programs import BLOCKS, ScenarioProgram, apply
+from forewise.problems.sparse import SparseBlock
 from forewise.solvers.interior_point.core import (
     PathEnds,
     Points,
@@ -89,23 +90,23 @@ def optimal_value(program: ScenarioProgram, x: TensorPoints, optimal: torch.Tens
     z, u = held(x.z), held(x.u)
     cost = program.objective(z, u)
     lagrangian = cost
-    t = program.T.shape[-2]
+    t = program.block("T").shape[-2]
     terms: tuple[tuple[str, torch.Tensor, Callable[[], torch.Tensor]], ...] = (
-        ("Gh", x.first, lambda: apply(program.G, z) - program.h),
-        ("Ee", x.nu, lambda: apply(program.E, z) - program.e),
-        ("T", x.scenario[..., :t], lambda: _in_scenarios(program.T, z)),
-        ("Wr", x.scenario, lambda: apply(program.W, u) - program.r),
-        ("F", x.nus, lambda: _in_scenarios(program.F, z)),
-        ("Vs", x.nus, lambda: apply(program.V, u) - program.s),
+        ("Gh", x.first, lambda: apply(program.block("G"), z) - program.h),
+        ("Ee", x.nu, lambda: apply(program.block("E"), z) - program.e),
+        ("T", x.scenario[..., :t], lambda: _in_scenarios(program.block("T"), z)),
+        ("Wr", x.scenario, lambda: apply(program.block("W"), u) - program.r),
+        ("F", x.nus, lambda: _in_scenarios(program.block("F"), z)),
+        ("Vs", x.nus, lambda: apply(program.block("V"), u) - program.s),
     )
     for names, multipliers, excess in terms:
-        if torch.is_grad_enabled() and any(getattr(program, name).requires_grad for name in names):
+        if torch.is_grad_enabled() and any(program.block(name).requires_grad for name in names):
             priced = held(multipliers) * excess()
             lagrangian = lagrangian + priced.flatten(1).sum(1)
     return only(optimal, lagrangian + (cost - lagrangian).detach())
 
 
-def _in_scenarios(block: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+def _in_scenarios(block: torch.Tensor | SparseBlock, z: torch.Tensor) -> torch.Tensor:
     """Block times z in every scenario, ``(B, M | 1, rows)``."""
     return apply(block, z.unsqueeze(1).expand(-1, block.shape[1], -1))
 
@@ -114,7 +115,8 @@ def attach_gradients(
     program: ScenarioProgram, path: Path, settings: tuple[float, int]
 ) -> TensorPoints:
     """The solutions of a path as tensors that carry gradients to the program's blocks."""
-    blocks = [getattr(program, name) for name in _NAMES]
+    stored = (program.block(name) for name in _NAMES)
+    blocks = [block.entries if isinstance(block, SparseBlock) else block for block in stored]
     return TensorPoints(*_Implicit.apply(program, path, settings, *blocks))  # type: ignore[no-untyped-call]
 
 
@@ -198,27 +200,36 @@ def _rules(
 ) -> dict[str, Callable[[], torch.Tensor]]:
     """How to get the gradient of each block, evaluated only where it is wanted."""
     weights = program.weights.unsqueeze(-1)
-    t = program.T.shape[-2]
+    t = program.block("T").shape[-2]
     coupled, coupled_v = x.scenario[..., :t], v.scenario[..., :t]
 
     def weight_gradient() -> torch.Tensor:
         # A scenario's weight is that of its cost, and that of its rows in the barrier.
-        cost = (v.u * (apply(program.D, x.u) + program.d)).sum(-1)
+        cost = (v.u * (apply(program.block("D"), x.u) + program.d)).sum(-1)
         barrier = (v.scenario * slack).sum(-1)
         return -cost - torch.where(program.weights > 0, barrier / program.weights, 0.0)
 
     def first(name: str, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """rows columns' of each context, summed over what shares the block."""
-        if getattr(program, name).shape[0] == 1:
+        block = program.block(name)
+        if isinstance(block, SparseBlock):
+            products = rows[:, block.rows] * columns[:, block.columns]
+            return products.sum_to_size(block.entries.shape)
+        if block.shape[0] == 1:
             return (rows.mT @ columns).unsqueeze(0)
         return rows.unsqueeze(-1) * columns.unsqueeze(-2)
 
     def scenario(name: str, *pairs: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """−rows_j columns_j' of each scenario, over two pairs and what shares the block."""
-        shared = tuple(size == 1 for size in getattr(program, name).shape[:2])
+        block = program.block(name)
+        shared = tuple(size == 1 for size in block.shape[:2])
         (rows, columns), (more_rows, more_columns) = (
             (r, c if c.ndim == 3 else c.unsqueeze(1).expand(-1, r.shape[1], -1)) for r, c in pairs
         )
+        if isinstance(block, SparseBlock):
+            i, c = block.rows, block.columns
+            products = rows[..., i] * columns[..., c] + more_rows[..., i] * more_columns[..., c]
+            return -products.sum_to_size(block.entries.shape)
         if shared == (True, True):
             total = rows.flatten(0, 1).mT @ columns.flatten(0, 1)
             total += more_rows.flatten(0, 1).mT @ more_columns.flatten(0, 1)

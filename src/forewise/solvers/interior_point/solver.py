@@ -9,21 +9,26 @@ import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError
-from forewise.problems.programs import RIGHT_SIDES, ScenarioProgram
+from forewise.problems.programs import BLOCKS, RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.certificates import diagnose
-from forewise.solvers.interior_point.core import as_arrays, follow_paths
+from forewise.solvers.interior_point.core import (
+    ProgramArrays,
+    as_arrays,
+    entries_of,
+    follow_paths,
+)
 from forewise.solvers.interior_point.differentiation import (
     Path,
     TensorPoints,
     attach_gradients,
     optimal_value,
 )
-from forewise.solvers.interior_point.equilibration import solve_in_units
+from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status, only
-from forewise.validation.arguments import WORKING_DTYPE
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,18 +73,24 @@ class InteriorPointSolver(ProgramSolver):
 
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
-        return solve_in_units(program, self._solve)
+        if program.bounds:
+            return solve_with_bounds(program, self.solve_program)
+        arrays, units = units_of(program)
+        if units is None:
+            return self._solve(program, arrays)
+        return solve_in_units(program, units, self._solve)
 
-    def _solve(self, program: ScenarioProgram) -> Solution:
-        screened = screen(program)
+    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
+        screened = screen(arrays)
         good = [i for i, status in enumerate(screened) if status is None]
         if len(good) < len(screened):
             unsolved = Solution.unsolved(program, screened)
             if not good:
                 return unsolved
             contexts = torch.tensor(good, device=program.weights.device)
-            return unsolved.with_contexts(good, self._solve(program.take(contexts)))
-        arrays, targets = as_arrays(program), self._gradient_targets(program)
+            part = program.take(contexts)
+            return unsolved.with_contexts(good, self._solve(part, as_arrays(part)))
+        targets = self._gradient_targets(program, arrays)
         path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
         residuals = polish(program, arrays, path)
         accepted = (residuals.worst <= ACCEPTED).tolist()
@@ -91,14 +102,14 @@ class InteriorPointSolver(ProgramSolver):
         points = attach_gradients(program, path, (self.tolerance, self.max_iterations))
         return assemble(program, points, residuals, path.iterations, status, certificates)
 
-    def _gradient_targets(self, program: ScenarioProgram) -> np.ndarray:
+    def _gradient_targets(self, program: ScenarioProgram, arrays: ProgramArrays) -> np.ndarray:
         """The gaps on the central path where contexts are differentiated; 0 for the solution."""
-        wanted = {name for name, block in program.blocks().items() if block.requires_grad}
+        wanted = {name for name in ("weights", *BLOCKS) if program.block(name).requires_grad}
         if not torch.is_grad_enabled() or wanted <= RIGHT_SIDES:
             return np.zeros(program.n_contexts)
-        curved = program.P.detach().flatten(1).any(1) | program.D.detach().flatten(1).any(1)
-        targets = torch.where(curved, 0.0, self.smoothing).to(WORKING_DTYPE)
-        return targets.expand(program.n_contexts).contiguous().cpu().numpy()
+        P, D = (entries_of(block) for block in (arrays.P, arrays.D))
+        curved = P.reshape(len(P), -1).any(1) | D.reshape(len(D), -1).any(1)
+        return np.where(np.broadcast_to(curved, program.n_contexts), 0.0, self.smoothing)
 
     def _solve_one(self, alone: ScenarioProgram) -> ExtensivePoint:
         arrays = as_arrays(alone)

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from forewise.problems.programs import ScenarioProgram
-from forewise.solvers.base import valid_contexts
 from forewise.solvers.extensive import (
     ExtensiveForm,
     ExtensivePoint,
@@ -25,10 +24,15 @@ from forewise.solvers.extensive import (
 )
 from forewise.solvers.interior_point.core import (
     STALLED,
+    Matrix,
     PathEnds,
     Points,
     ProgramArrays,
+    SparseArray,
     as_arrays,
+    convex_contexts,
+    dense,
+    entries_of,
     evidence,
     no_points,
 )
@@ -46,28 +50,54 @@ _DEPENDENT = 1e-11  # relative singular value below which equations are dependen
 _SMALLEST_MULTIPLIER = 1e-30  # as good as zero, and gradients can divide by it
 
 
-def screen(program: ScenarioProgram) -> list[Status | None]:
+def screen(arrays: ProgramArrays) -> list[Status | None]:
     """Status of the contexts that need no solving: bad data, or a cost that is not convex."""
-    valid = valid_contexts(program)
-    convex = torch.ones_like(valid)
-    for block in (program.P, program.D):
-        convex &= _positive_semidefinite(block.detach())
+    valid = _finite(arrays)
+    convex = np.ones_like(valid)
+    for block in (arrays.P, arrays.D):
+        convex &= _convex(block)
     return [
         Status.INVALID if not ok else None if curved_up else Status.NONCONVEX
         for ok, curved_up in zip(valid.tolist(), convex.tolist(), strict=True)
     ]
 
 
-def _positive_semidefinite(block: torch.Tensor) -> torch.Tensor:
+def _finite(arrays: ProgramArrays) -> Array:
+    """Mask of the contexts whose numbers all are, ``(B,)``."""
+    valid = np.ones(len(arrays.weights), bool)
+    for block in map(entries_of, arrays):
+        # A sum is finite only if its terms are, and much faster than looking at each of them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = block.sum()
+        if not np.isfinite(total):
+            valid &= np.isfinite(block).reshape(len(block), -1).all(1)
+    return valid
+
+
+def _convex(block: Matrix) -> Array:
     """Mask of the contexts whose matrices are positive semidefinite, ``(B | 1,)``."""
-    if not block.any():
-        return torch.ones(block.shape[0], dtype=torch.bool, device=block.device)
+    if not entries_of(block).any():
+        return np.ones(len(entries_of(block)), bool)
+    if not isinstance(block, SparseArray):
+        return _positive_semidefinite(torch.from_numpy(block)).numpy()
+    known = convex_contexts(block)
+    if (known < 0).any():
+        return _positive_semidefinite(torch.from_numpy(dense(block))).numpy()
+    return known.astype(bool)
+
+
+def _positive_semidefinite(block: torch.Tensor) -> torch.Tensor:
+    """Mask of the contexts whose dense matrices are positive semidefinite, ``(B | 1,)``.
+
+    Shifted by what may be rounding, they have a Cholesky factor.
+    """
     diagonal = block.diagonal(dim1=-2, dim2=-1)
     finite = block.nan_to_num(0.0, 0.0, 0.0)
-    smallest = diagonal.amin(-1)
+    shift = 1e-9 * finite.abs().amax((-2, -1))
+    convex = diagonal.amin(-1) >= -shift
     if (block - torch.diag_embed(diagonal)).any():
-        smallest = torch.linalg.eigvalsh(finite)[..., 0]
-    convex = smallest >= -1e-9 * finite.abs().amax((-2, -1))
+        shifted = finite + torch.diag_embed(shift.unsqueeze(-1).expand_as(diagonal))
+        convex &= (torch.linalg.cholesky_ex(shifted).info == 0) | (shift == 0)
     return convex.flatten(1).all(1) if convex.ndim > 1 else convex
 
 
@@ -126,8 +156,9 @@ def _natural_sizes(p: ProgramArrays, length: Array) -> tuple[Array, Array]:
     return reach, _or_one(np.where(linear > 0, linear, curvature * reach))
 
 
-def _largest(values: Array) -> Array:
+def _largest(block: Matrix) -> Array:
     """Largest absolute value of each context, ``(B | 1,)``; 0 where there is none."""
+    values = entries_of(block)
     return np.abs(values.reshape(len(values), -1)).max(1, initial=0.0)
 
 

@@ -1,0 +1,347 @@
+"""What a planner stores and what decides: recipe, policy, calibration and model card.
+
+Nothing here trains. Importing this module registers its classes, so that `load_policy` reads them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from forewise.display import html_parts
+from forewise.exceptions import ColumnWarning, InvalidInputError, SolveError
+from forewise.planner.certificate import Calibration, Certificate
+from forewise.planner.contexts import Recipe, Rows
+from forewise.planner.roles import Roles
+from forewise.policy import ScenarioPolicy, load_policy, register
+from forewise.policy.base import StoredPolicy, collapsed
+from forewise.problems.base import Problem
+from forewise.scenarios import Scenarios
+from forewise.solvers.auto import solve
+from forewise.solvers.solution import Solution, Status
+from forewise.validation.parameters import as_random_state, require_choice, require_count
+
+__all__ = ["Card", "PastRows", "PlannerPolicy", "load_policy"]
+
+_PIECE = 2**20  # numbers in the scenarios of one piece
+_SHORT = 28  # days with an outcome below which the past of a series is short
+_SHOWN = 5  # failed rows that a message lists
+
+
+@register
+@dataclass(frozen=True)
+class Card:
+    """The model card of a policy: its data, its columns and the comparison of methods.
+
+    Parameters
+    ----------
+    notes : list of str
+        What was read, what was left out, and why.
+    verdict : str
+        What the comparison of methods came to; empty where there was none.
+    columns, leaderboard : dict of lists
+        Tables by column, as `Planner.columns_` and `Planner.leaderboard_`.
+    n_rows : int
+        Rows that were learned from.
+    first, last : str
+        Their days; empty without a date.
+    """
+
+    notes: list[str]
+    verdict: str
+    columns: dict[str, list[Any]]
+    leaderboard: dict[str, list[Any]]
+    n_rows: int
+    first: str
+    last: str
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class PastRows:
+    """The latest rows that were learned from: what explanations find similar days in.
+
+    Parameters
+    ----------
+    contexts : array (n_rows, n_features), float32
+        In the columns of the recipe's features.
+    outcome : array (n_rows, n_outcomes)
+    censored : array (n_rows, n_outcomes)
+    days : array (n_rows,)
+        Days since 1970; empty without a date.
+    series : array (n_rows,)
+        Number of each row's series in `names`.
+    names : list of str
+    """
+
+    contexts: np.ndarray
+    outcome: np.ndarray
+    censored: np.ndarray
+    days: np.ndarray
+    series: np.ndarray
+    names: list[str]
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class PlannerPolicy(StoredPolicy):
+    """A fitted planner: from a table, and the rows of days to come, to decisions with certificates.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        From rows to contexts.
+    inner : ScenarioPolicy
+        From contexts to decisions.
+    calibration : Calibration
+    past : PastRows
+    card : Card
+    n_scenarios : int
+        Scenarios of each decision, unless `decide` has its own.
+    """
+
+    recipe: Recipe
+    inner: ScenarioPolicy
+    calibration: Calibration
+    past: PastRows
+    card: Card
+    n_scenarios: int = 64
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that is decided."""
+        return self.inner.problem
+
+    @property
+    def roles(self) -> Roles:
+        """Which column is what."""
+        return self.recipe.roles
+
+    @property
+    def decision_names(self) -> list[str]:
+        """Columns of the decisions: `decision`, or `decision_` and the name of each."""
+        names = self.inner.decision_names
+        if len(names) == 1:
+            return ["decision"]
+        return [name if name.startswith("decision") else f"decision_{name}" for name in names]
+
+    def decide(
+        self,
+        table: Any = None,
+        future: Any = None,
+        *,
+        n_scenarios: int | None = None,
+        random_state: Any = 0,
+        on_failure: str = "raise",
+    ) -> pd.DataFrame:
+        """Decide for every row of `future`, with a certificate for each.
+
+        Parameters
+        ----------
+        table : data frame
+            The past, up to the horizon before the days to decide; rows in any order. Without a date
+            it may be left out.
+        future : data frame, optional
+            The rows to decide, with all columns that are known ahead. Without it, rows of `table`
+            without an outcome after the last known one are decided.
+        n_scenarios : int, optional
+        random_state : int, RandomState or None
+        on_failure : {"raise", "return"}
+            What to do if a row has no optimal decision: raise, or NaN and a note.
+
+        Returns
+        -------
+        DataFrame (n_rows, ...), with the index of the rows
+            The date and the series; the decisions (`decision_names`), NaN on closed days;
+            `expected_cost`; `cost_lower` and `cost_upper`, the calibrated 90 % interval of the
+            realised cost; `perfect_information`, what knowing the outcome would save; `mean_based`,
+            the expected cost of deciding for the mean outcome; `monte_carlo_error` of the decision,
+            of several the largest; `note`.
+        """
+        require_choice("on_failure", on_failure, ("raise", "return"))
+        count = require_count(
+            "n_scenarios", self.n_scenarios if n_scenarios is None else n_scenarios
+        )
+        seed = int(as_random_state(random_state).randint(2**31))
+        rows, wanted = self.rows(table, future)
+        decided = rows.take(wanted)
+        places = np.flatnonzero(~decided.closed)
+        contexts = self.recipe.contexts(rows, wanted[places])
+        out = _Columns(len(decided), len(self.decision_names))
+        failed: list[tuple[Any, Status]] = []
+        for piece, problem, scenarios, solution in self.pieces(
+            contexts, decided.take(places), count, seed
+        ):
+            certificate = Certificate.make(
+                problem, solution, scenarios, self.inner.solver, self.calibration
+            )
+            out.fill(places[piece], solution.decision.detach().numpy(), certificate)
+            for i, status in zip(places[piece], solution.status, strict=True):
+                if status is not Status.OPTIMAL:
+                    failed.append((decided.frame.index[i], status))
+                    out.note[i] = f"no decision: {status} ({status.advice})"
+        out.tell(decided.closed, "closed")
+        self._tell_of_the_past(out, rows, wanted)
+        result = self._result(decided, out)
+        if failed and on_failure == "raise":
+            listed = "; ".join(f"row {row!r} is {s} ({s.advice})" for row, s in failed[:_SHOWN])
+            more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+            raise SolveError(
+                f"{len(failed)} of {len(decided)} rows have no optimal decision: {listed}{more}. "
+                'Use on_failure="return" to get the others',
+                result,
+            )
+        return result
+
+    def rows(self, table: Any, future: Any) -> tuple[Rows, np.ndarray]:
+        """The rows that matter, and the numbers of those to decide, in their order.
+
+        Known outcomes of days that are decided stay in the table, for the days after them.
+        """
+        roles, recipe = self.roles, self.recipe
+        if future is None:
+            if table is None:
+                raise InvalidInputError("future must have the rows to decide, but is missing")
+            return self._open_rows(table)
+        needed = [*roles.needed, *([] if roles.date is not None else recipe.fixed.names)]
+        ahead = recipe.read(roles.checked(future, "future", needed), "future")
+        if roles.date is None or table is None:
+            if roles.date is not None:
+                raise InvalidInputError(
+                    "table must have the past of the days to decide, but is missing"
+                )
+            return ahead, np.arange(len(ahead))
+        frame = roles.checked(table, "table", [*roles.needed, *roles.outcome])
+        frame = self._recent(frame, ahead)
+        with warnings.catch_warnings():
+            # Of the past, categories that training has not seen change nothing.
+            warnings.simplefilter("ignore", ColumnWarning)
+            past = recipe.read(frame, "table")
+        past, ahead = _without_decided(past, ahead)
+        return past.joined(ahead), np.arange(len(past), len(past) + len(ahead))
+
+    def pieces(
+        self, contexts: pd.DataFrame, rows: Rows, n_scenarios: int, seed: int
+    ) -> Iterator[tuple[slice, Problem, Scenarios, Solution]]:
+        """Decisions piece by piece: the rows, their problem, scenarios and solution."""
+        if not len(contexts):
+            return
+        given = None
+        if self.roles.given:
+            given = rows.frame[self.roles.given].reset_index(drop=True)
+        problem = self.problem.bound_for(len(contexts), given)
+        predictor, solver = self.inner.predictor, self.inner.solver
+        checked = predictor.check_contexts(contexts)
+        width = max(1, n_scenarios * max(self.inner.n_outcomes, 4))
+        size = max(1, min(4096, _PIECE // width))
+        for start in range(0, len(contexts), size):
+            piece = slice(start, min(start + size, len(contexts)))
+            own = problem.for_contexts(piece)
+            scenarios = predictor.sample_checked(checked[piece], n_scenarios, seed)
+            solution = solve(own, collapsed(own, scenarios), solver, on_failure="return")
+            yield piece, own, scenarios, solution
+
+    def _open_rows(self, table: Any) -> tuple[Rows, np.ndarray]:
+        """The rows of a table without an outcome after the last known one."""
+        frame = self.roles.checked(table, "table", [*self.roles.needed, *self.recipe.fixed.names])
+        rows = self.recipe.read(frame, "table")
+        missing = np.isnan(rows.outcome).any(axis=1)
+        if rows.days is not None:
+            known = rows.days[~missing]
+            if len(known):
+                missing &= rows.days > known.max()
+        wanted = np.flatnonzero(missing)
+        if not len(wanted):
+            raise InvalidInputError(
+                "there is nothing to decide: every day has its outcome. Pass the rows of the days "
+                f"to come as future=, or append them to the table with {self.roles.outcome} empty"
+            )
+        return rows, wanted
+
+    def _recent(self, frame: pd.DataFrame, ahead: Rows) -> pd.DataFrame:
+        """The rows of a table that the contexts of later rows are made of."""
+        days = self.roles.days(frame, "table", self.recipe.day_first)
+        assert ahead.days is not None
+        if not len(ahead):
+            return frame.iloc[:0]
+        since = ahead.days.min() - np.timedelta64(self.recipe.memory, "D")
+        return frame[(days >= since) & (days <= ahead.days.max())]
+
+    def _tell_of_the_past(self, out: _Columns, rows: Rows, wanted: np.ndarray) -> None:
+        """Notes of rows whose series has a short past, or whose latest days are not known."""
+        if rows.days is None:
+            return
+        known = pd.DataFrame({"key": rows.keys, "day": rows.days.astype("datetime64[s]")})
+        known = known[~np.isnan(rows.outcome).any(axis=1)]
+        counts = known.groupby("key")["day"].agg(["size", "max"])
+        found = counts.reindex(rows.keys[wanted])
+        size = found["size"].fillna(0).to_numpy()
+        out.tell(size == 0, "no past of this series: decided as a typical one of its likes")
+        short = (size > 0) & (size < _SHORT)
+        out.tell(short, "short past of this series: decided from it and its likes")
+
+    def _result(self, decided: Rows, out: _Columns) -> pd.DataFrame:
+        frame: dict[str, Any] = {}
+        if decided.days is not None:
+            assert self.roles.date is not None
+            frame[self.roles.date] = decided.days.astype("datetime64[s]")
+        frame |= {name: decided.frame[name].to_numpy() for name in self.roles.series}
+        frame |= dict(zip(self.decision_names, out.decisions.T, strict=True))
+        frame |= out.figures | {"note": out.note}
+        return pd.DataFrame(frame, index=decided.frame.index)
+
+    def __repr__(self) -> str:
+        return f"PlannerPolicy({self.problem!r}, {self.inner.predictor!r})"
+
+    def _repr_html_(self) -> str:
+        return html_parts(self.inner, learned_from=f"{self.card.n_rows} rows")
+
+
+_FIGURES = (
+    "expected_cost", "cost_lower", "cost_upper", "perfect_information", "mean_based",
+    "monte_carlo_error",
+)  # fmt: skip
+
+
+class _Columns:
+    """The columns of a result, filled piece by piece."""
+
+    def __init__(self, n_rows: int, n_decisions: int) -> None:
+        self.decisions = np.full((n_rows, n_decisions), np.nan)
+        self.figures = {name: np.full(n_rows, np.nan) for name in _FIGURES}
+        self.note = np.full(n_rows, "", dtype=object)
+
+    def fill(self, places: np.ndarray, decisions: np.ndarray, certificate: Certificate) -> None:
+        """Decisions and certificates of some rows."""
+        self.decisions[places] = decisions
+        for name, column in self.figures.items():
+            values = getattr(certificate, name)
+            column[places] = values if values.ndim == 1 else values.max(axis=1)
+
+    def tell(self, rows: np.ndarray, note: str) -> None:
+        """A note for some rows, behind others."""
+        for i in np.flatnonzero(rows):
+            self.note[i] = f"{self.note[i]}; {note}" if self.note[i] else note
+
+
+def _without_decided(past: Rows, ahead: Rows) -> tuple[Rows, Rows]:
+    """The past without rows that are decided, whose outcomes go to these."""
+    assert past.days is not None
+    assert ahead.days is not None
+    place = pd.MultiIndex.from_arrays([ahead.keys, ahead.days.astype("datetime64[s]")])
+    own = pd.MultiIndex.from_arrays([past.keys, past.days.astype("datetime64[s]")])
+    found = place.get_indexer(own)
+    twice = found >= 0
+    outcome = ahead.outcome.copy()
+    outcome[found[twice]] = past.outcome[twice]
+    arrays = vars(ahead) | {"outcome": np.where(ahead.closed[:, None], np.nan, outcome)}
+    return past.take(~twice), Rows(**arrays)
+
+
+for _class in (Roles, Recipe, Calibration):
+    register(_class)

@@ -1,0 +1,345 @@
+"""A two-stage stochastic linear program with names, and its scenarios as a `ScenarioProgram`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from forewise.exceptions import InvalidInputError
+from forewise.problems import ScenarioProgram
+from forewise.scenarios import Scenarios
+from forewise.smps.core import Core
+from forewise.smps.distribution import Discrete, Element, Group, Place
+from forewise.validation.arguments import WORKING_DTYPE
+from forewise.validation.parameters import as_generator, require_count
+
+Array = np.ndarray
+#: More scenarios than these are listed only where all are asked for, and more than those never.
+MANY_SCENARIOS, LISTABLE_SCENARIOS = 10_000, 10_000_000
+_BOUNDS = (Place.LOWER, Place.UPPER, Place.FIXED)
+
+
+class Realised(NamedTuple):
+    """The core's numbers in every scenario: ``(n_contexts, n_scenarios, n)`` where one of them is
+    random, else ``(1, 1, n)``.
+    """
+
+    cost: torch.Tensor  # n_columns
+    constant: torch.Tensor  # 1
+    entries: torch.Tensor  # of the matrix, as `Core.matrix.data`
+    rhs: torch.Tensor  # n_rows
+    lower: torch.Tensor  # n_columns
+    upper: torch.Tensor
+
+
+class Rows(NamedTuple):
+    """Rows of one block: sign × (row of the core), or of a bound: sign × column, of each."""
+
+    number: Array
+    sign: Array
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoStageProgram:
+    """A linear program whose first columns are decided before its random elements are seen.
+
+    Parameters
+    ----------
+    core : Core
+        One scenario's program, the first stage's columns in front. Numbers that are random stand
+        for themselves only.
+    n_decisions : int
+        How many columns the first stage has.
+    groups : tuple of Discrete or Continuous
+        The random elements, in groups that are independent of each other.
+    """
+
+    core: Core
+    n_decisions: int
+    groups: tuple[Group, ...]
+
+    def __post_init__(self) -> None:
+        """Store a place in the matrix for every random entry."""
+        at = [e for e in self.elements if e.place is Place.ENTRY]
+        rows, columns = [self._row[e.row] for e in at], [self._column[e.column] for e in at]
+        object.__setattr__(self, "core", self.core.with_entries(rows, columns))
+        for element in self.elements:
+            if element.place is Place.FIXED and self._column[element.column] < self.n_decisions:
+                raise InvalidInputError(
+                    f"the {element} is random, but {element.column!r} is decided before it is seen"
+                )
+
+    @property
+    def name(self) -> str:
+        """The name that the files give the program."""
+        return self.core.name
+
+    @cached_property
+    def elements(self) -> tuple[Element, ...]:
+        """The random elements, which are the outcomes of scenarios, in this order."""
+        return tuple(element for group in self.groups for element in group.elements)
+
+    @property
+    def decision_names(self) -> tuple[str, ...]:
+        """The columns of the first stage, in the order of `Solution.decision`."""
+        return self.core.columns[: self.n_decisions]
+
+    @property
+    def recourse_names(self) -> tuple[str, ...]:
+        """The columns of the second stage, in the order of `Solution.recourse`."""
+        return self.core.columns[self.n_decisions :]
+
+    @property
+    def row_names(self) -> dict[str, tuple[str, ...]]:
+        """The names of the rows of G, E, W and V, in the order of `Solution.duals`.
+
+        A range has two rows of its name; the row of a bound is called by its column.
+        """
+        return {name: rows.names + bounds.names for name, (rows, bounds) in self._rows.items()}
+
+    @property
+    def n_scenarios(self) -> int | float:
+        """How many scenarios there are, exactly; infinity where an element has a density."""
+        if not all(isinstance(group, Discrete) for group in self.groups):
+            return math.inf
+        return math.prod(group.size for group in self.groups if isinstance(group, Discrete))
+
+    def __repr__(self) -> str:
+        count = self.n_scenarios
+        return (
+            f"TwoStageProgram({self.name!r}: {self.n_decisions} decisions, "
+            f"{len(self.recourse_names)} recourse variables, {len(self.core.rows)} rows, "
+            f"{len(self.elements)} random elements, "
+            f"{count if count < 10**9 else f'{float(count):.3g}'} scenarios)"
+        )
+
+    def scenarios(self, *, all: bool = False) -> Scenarios:
+        """Every scenario with its probability, ``(1, n_scenarios, n_elements)``.
+
+        Without `all`, only of a program that has no more than `MANY_SCENARIOS`.
+        """
+        count, most = self.n_scenarios, LISTABLE_SCENARIOS if all else MANY_SCENARIOS
+        if count > most:
+            raise InvalidInputError(
+                f"{self!r} has too many scenarios to list: draw some with .sample(n_scenarios)"
+                + (", or list them with all=True" if count <= LISTABLE_SCENARIOS else "")
+            )
+        discrete = [group for group in self.groups if isinstance(group, Discrete)]
+        at = np.unravel_index(np.arange(int(count)), [group.size for group in discrete])
+        chosen = list(zip(discrete, at, strict=True))
+        values = np.concatenate([group.values[i] for group, i in chosen], axis=1)
+        weights = np.prod([group.probabilities[i] for group, i in chosen], axis=0)
+        return Scenarios(values[None], weights[None])
+
+    def sample(self, n_scenarios: int, random_state: Any = 0) -> Scenarios:
+        """Independent draws of equal weight, ``(1, n_scenarios, n_elements)``."""
+        count = require_count("n_scenarios", n_scenarios)
+        generator = as_generator(random_state)
+        draws = [group.sample(count, generator) for group in self.groups]
+        return Scenarios(np.concatenate(draws, axis=1)[None])
+
+    def realised(self, scenarios: Scenarios) -> Realised:
+        """The core's numbers with the scenarios' values of the random elements in their places."""
+        if scenarios.n_outcomes != len(self.elements):
+            raise InvalidInputError(
+                f"scenarios must have {len(self.elements)} outcomes, one for each random element, "
+                f"but have {scenarios.n_outcomes}"
+            )
+        core, values = self.core, scenarios.values.to(WORKING_DTYPE)
+        stored = self._stored
+        where: dict[str, list[tuple[int, int]]] = {name: [] for name in Realised._fields}
+        for k, element in enumerate(self.elements):
+            row, column = self._row.get(element.row, -1), self._column.get(element.column, -1)
+            match element.place:
+                case Place.COST:
+                    where["cost"].append((column, k))
+                case Place.OFFSET:
+                    where["constant"].append((0, k))
+                case Place.ENTRY:
+                    where["entries"].append((int(stored[row, column]) - 1, k))
+                case Place.RIGHT_SIDE:
+                    where["rhs"].append((row, k))
+            if element.place in (Place.LOWER, Place.FIXED):
+                where["lower"].append((column, k))
+            if element.place in (Place.UPPER, Place.FIXED):
+                where["upper"].append((column, k))
+        base = {
+            "cost": core.cost,
+            "constant": np.array([-core.constant]),
+            "entries": core.matrix.data,
+            "rhs": core.rhs,
+            "lower": core.lower,
+            "upper": core.upper,
+        }
+        parts = {name: _placed(base[name], where[name], values) for name in base}
+        # The file's number is minus the constant.
+        return Realised(**{**parts, "constant": -parts["constant"]})
+
+    def program(self, scenarios: Scenarios) -> ScenarioProgram:
+        """The program of the scenarios; what is not random is shared by all of them.
+
+        Bounds are rows of G and W, behind the others, and rows of E and V where they fix a
+        variable. A first-stage cost that is random counts with its mean. Gradients flow from the
+        program to the scenarios' values.
+        """
+        found, n = self.realised(scenarios), self.n_decisions
+        mean = scenarios.weights.to(WORKING_DTYPE)[..., None]
+
+        def averaged(part: torch.Tensor) -> torch.Tensor:
+            return part[:, 0] if part.shape[:2] == (1, 1) else (mean * part).sum(1)
+
+        blocks = {
+            "q": averaged(found.cost[..., :n]),
+            "c": averaged(found.constant)[..., 0],
+            "d": _shared_unless(self._random_recourse_cost, found.cost[..., n:]),
+        }
+        first, second = slice(0, n), slice(n, len(self.core.columns))
+        for name, right, columns in (("G", "h", first), ("E", "e", first)):
+            rows, bounds = self._rows[name]
+            matrix = self._matrix(found, rows, columns)
+            limits = self._bound_rows(bounds, columns)
+            blocks[name] = torch.cat([matrix, limits], dim=-2)[:, 0]
+            blocks[right] = self._right_sides(found, rows, bounds)[:, 0]
+        for coupling, name, right in (("T", "W", "r"), ("F", "V", "s")):
+            rows, bounds = self._rows[name]
+            parts = []
+            for columns in (first, second):
+                matrix = self._matrix(found, rows, columns)
+                limits = self._bound_rows(bounds, columns).expand(*matrix.shape[:2], -1, -1)
+                # T leaves out the rows at the end that do not touch the decision.
+                short = columns is first and name == "W" and not limits.any()
+                parts.append(matrix if short else torch.cat([matrix, limits], dim=-2))
+            blocks[coupling], blocks[name] = parts
+            blocks[right] = self._right_sides(found, rows, bounds)
+        return ScenarioProgram(scenarios.weights, **blocks)
+
+    @cached_property
+    def _row(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.core.rows)}
+
+    @cached_property
+    def _column(self) -> dict[str, int]:
+        return {name: j for j, name in enumerate(self.core.columns)}
+
+    @cached_property
+    def _stored(self) -> sp.csr_matrix:
+        """The number of each stored entry of the matrix, counted from 1."""
+        matrix = self.core.matrix
+        numbers = np.arange(1, matrix.nnz + 1)
+        return sp.csr_matrix((numbers, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+    @cached_property
+    def second_stage(self) -> Array:
+        """Mask of the rows of the second stage: they touch its columns, or are random."""
+        found = np.diff(self._stored[:, self.n_decisions :].indptr) > 0
+        found[[self._row[element.row] for element in self.elements if element.row]] = True
+        return found
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[Rows, Rows]]:
+        """The rows of the core and those of bounds, of each block."""
+        core, second = self.core, self.second_stage
+        equal = (core.below == 0) & (core.above == 0)
+        rows = {}
+        for inequalities, equalities, stage in (("G", "E", ~second), ("W", "V", second)):
+            upper, lower = np.isfinite(core.above), np.isfinite(core.below)
+            rows[inequalities] = _rows(stage & ~equal & upper, stage & ~equal & lower, core.rows)
+            rows[equalities] = _rows(stage & equal, np.zeros_like(equal), core.rows)
+        first = np.arange(len(core.columns)) < self.n_decisions
+        is_random = {
+            place: np.isin(core.columns, [e.column for e in self.elements if e.place is place])
+            for place in _BOUNDS
+        }
+        fixed = is_random[Place.FIXED] | (
+            (core.lower == core.upper) & ~is_random[Place.LOWER] & ~is_random[Place.UPPER]
+        )
+        upper = ~fixed & (np.isfinite(core.upper) | is_random[Place.UPPER])
+        lower = ~fixed & (np.isfinite(core.lower) | is_random[Place.LOWER])
+        # A random bound of a decision is a row of every scenario.
+        early = [first & ~is_random[place] for place in (Place.UPPER, Place.LOWER)]
+        names, none = core.columns, np.zeros_like(fixed)
+        bounds = {
+            "G": _rows(upper & early[0], lower & early[1], names),
+            "W": _rows(upper & ~early[0], lower & ~early[1], names),
+            "E": _rows(fixed & first, none, names),
+            "V": _rows(fixed & ~first, none, names),
+        }
+        return {name: (rows[name], bounds[name]) for name in "GEWV"}
+
+    def _matrix(self, found: Realised, rows: Rows, columns: slice) -> torch.Tensor:
+        """Signed rows of the matrix in some columns, ``(lead, n_rows, n_columns)``."""
+        stored = self._stored[rows.number][:, columns].tocoo()
+        entries, (height, width) = stored.data - 1, stored.shape
+        is_random = bool(np.isin(entries, self._random_entries).any())
+        values = _shared_unless(is_random, found.entries)
+        signed = values[..., torch.from_numpy(entries)] * torch.as_tensor(rows.sign[stored.row])
+        at = torch.from_numpy(stored.row.astype(np.int64) * width + stored.col)
+        flat = signed.new_zeros(*signed.shape[:2], height * width).index_copy(2, at, signed)
+        return flat.reshape(*signed.shape[:2], height, width)
+
+    @property
+    def _random_recourse_cost(self) -> bool:
+        columns = {e.column for e in self.elements if e.place is Place.COST}
+        return not columns.isdisjoint(self.recourse_names)
+
+    @cached_property
+    def _random_entries(self) -> Array:
+        at = [e for e in self.elements if e.place is Place.ENTRY]
+        numbers = [self._stored[self._row[e.row], self._column[e.column]] - 1 for e in at]
+        return np.array(numbers, dtype=int)
+
+    def _bound_rows(self, bounds: Rows, columns: slice) -> torch.Tensor:
+        """Rows with one ±1 each, in the columns of one stage, ``(1, 1, n_bounds, n_columns)``."""
+        rows = np.zeros((len(bounds.number), len(self.core.columns)))
+        rows[np.arange(len(bounds.number)), bounds.number] = bounds.sign
+        return torch.from_numpy(rows[:, columns])[None, None]
+
+    def _right_sides(self, found: Realised, rows: Rows, bounds: Rows) -> torch.Tensor:
+        """Right-hand sides of the rows and then of the bounds, ``(lead, n_rows)``."""
+        core = self.core
+        number, sign = torch.as_tensor(rows.number), torch.as_tensor(rows.sign)
+        ends = np.where(rows.sign > 0, core.above[rows.number], core.below[rows.number])
+        sides = sign * (found.rhs[..., number] + torch.as_tensor(ends))
+        sign, column = torch.as_tensor(bounds.sign), torch.as_tensor(bounds.number)
+        limits = torch.where(sign > 0, found.upper[..., column], -found.lower[..., column])
+        parts = [
+            _shared_unless(self._is_random((Place.RIGHT_SIDE,), rows), sides),
+            _shared_unless(self._is_random(_BOUNDS, bounds), limits),
+        ]
+        lead = torch.broadcast_shapes(*(part.shape[:2] for part in parts))
+        return torch.cat([part.expand(*lead, -1) for part in parts], dim=-1)
+
+    def _is_random(self, places: Collection[Place], rows: Rows) -> bool:
+        """Whether something random is among the rows or bounds of a block."""
+        return not set(rows.names).isdisjoint(
+            e.row or e.column for e in self.elements if e.place in places
+        )
+
+
+def _rows(plus: Array, minus: Array, names: tuple[str, ...]) -> Rows:
+    number = np.concatenate([np.flatnonzero(plus), np.flatnonzero(minus)])
+    sign = np.concatenate([np.ones(plus.sum()), -np.ones(minus.sum())])
+    return Rows(number, sign, tuple(names[i] for i in number))
+
+
+def _shared_unless(is_random: bool, part: torch.Tensor) -> torch.Tensor:
+    """The part itself, or, where it is the same in all scenarios, what they share."""
+    return part if is_random else part[:1, :1]
+
+
+def _placed(base: Array, where: list[tuple[int, int]], values: torch.Tensor) -> torch.Tensor:
+    """The base with the outcomes k at the places i, for every (i, k)."""
+    shared = torch.from_numpy(np.array(base, dtype=float))[None, None]
+    if not where:
+        return shared.to(values.device)
+    at, outcomes = torch.tensor(where, device=values.device).T
+    spread = shared.to(values.device).expand(*values.shape[:2], -1)
+    return spread.index_copy(2, at, values[..., outcomes])
