@@ -16,10 +16,9 @@ ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
     "_core",
-    *("exceptions", "display", "storage", "validation", "scenarios", "problems", "solvers"),
-    *("cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
-    *("evaluation", "figures", "plots", "explanation", "planner", "report", "testing", "demo"),
-    "cli",
+    *("exceptions", "display", "storage", "validation", "tables", "scenarios", "problems"),
+    *("solvers", "cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
+    *("evaluation", "figures", "plots", "explanation", "planner", "report", "testing", "cli"),
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}
@@ -61,7 +60,7 @@ def test_imports_point_to_the_left(path):
     allowed = set(LAYERS[: LAYERS.index(layer) + 1]) if layer in LAYERS else set(LAYERS)
     # Public names may be imported from the package itself by what stands above all of them.
     strangers = imported_layers(path) - allowed
-    if layer in ("demo", "cli"):
+    if layer == "cli":
         strangers = {name for name in strangers if name in LAYERS}
     assert not strangers, f"{path.name} in {layer} imports {sorted(strangers)}"
 

@@ -38,6 +38,9 @@ HEAVY = [
 ]
 
 
+EXTRAS = ["cvxpy", "matplotlib", "numba", "rich", "typer"]
+
+
 def test_importing_forewise_imports_nothing_heavy():
     script = f"""
 import sys
@@ -45,6 +48,9 @@ import forewise as fw
 imported = [name for name in {HEAVY} if name in sys.modules]
 assert not imported, imported
 assert {{"metrics", "features", "datasets", "testing", "plots"}} <= set(dir(fw))
+fw.AutoLearner, fw.BayesianPredictor, fw.solve  # scikit-learn itself imports pandas
+imported = [name for name in {EXTRAS} if name in sys.modules]
+assert not imported, imported
 fw.metrics.regret, fw.testing.check_problem, fw.plots.decision_panels
 """
     ended = subprocess.run(

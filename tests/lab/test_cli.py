@@ -6,10 +6,11 @@ import json
 import sys
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise_lab import cli
+from forewise_lab import cli, demo
 from forewise_lab.experiments import RunSummary
 
 
@@ -17,6 +18,15 @@ def test_help_lists_the_commands():
     shown = CliRunner().invoke(cli.app, ["--help"]).output
     for command in ("bench", "run", "table", "report", "data"):
         assert command in shown
+
+
+def test_the_demo_shows_three_optimal_problems():
+    console = Console(record=True, width=160)
+    demo.run_solving_demo(console)
+    shown = console.export_text()
+    assert shown.count("128 optimal") == 3
+    for solver in ("WeightedQuantileSolver", "DualSearchSolver", "InteriorPointSolver"):
+        assert solver in shown
 
 
 def test_a_wrong_option_is_named():
@@ -105,6 +115,8 @@ def test_failed_fits_are_no_success(monkeypatch, tmp_path):
         ["report", "--output", "nowhere"],
         ["report-real", "--output", "nowhere"],
         ["data", "fetch", "nope"],
+        ["demo", "--picture", "nowhere/picture.png"],
+        ["demo", "--picture", "picture.doc"],
     ],
 )
 def test_wrong_arguments_are_told_and_nothing_is_made(arguments, tmp_path, monkeypatch, capsys):
@@ -119,7 +131,7 @@ def test_wrong_arguments_are_told_and_nothing_is_made(arguments, tmp_path, monke
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("which", ["solver", "cvxpy"])
+@pytest.mark.parametrize("which", ["solver", "cvxpy", "smps"])
 def test_a_quick_bench_leaves_published_figures_alone(which, monkeypatch):
     told = []
     monkeypatch.setattr(cli.benches, f"run_{which}_bench", lambda *a, **_: told.append(a[0]))

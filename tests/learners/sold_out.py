@@ -97,6 +97,16 @@ METHODS: dict[str, Any] = {
     "MixturePredictor": MixturePredictor(random_state=0),
     "GaussianProcessPredictor": GaussianProcessPredictor(random_state=0),
     "AutoLearner": fw.AutoLearner(PROBLEM, random_state=0),
+    "AutoLearner of fast candidates": fw.AutoLearner(
+        PROBLEM,
+        {
+            "empirical": EmpiricalPredictor(),
+            "linear residuals": ResidualPredictor(),
+            "neighbours": NeighborPredictor(),
+            "forest": ForestPredictor(n_jobs=1),
+        },
+        random_state=0,
+    ),
 }
 
 

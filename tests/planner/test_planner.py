@@ -86,3 +86,112 @@ def test_features_use_nothing_later_than_the_horizon(table):
         pd.testing.assert_frame_equal(
             recipe.build(changed)[last], recipe.build(table)[last], check_exact=True
         )
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_units_change_nothing(planner, table, scale):
+    other = table.assign(sales=table["sales"] * scale)
+    future = days_after(table)
+    orders = quick().fit(other).decide(other, future)
+    expected = planner.decide(table, future)
+    for column in ("decision", "expected_cost", "cost_upper", "monte_carlo_error"):
+        np.testing.assert_allclose(orders[column] / scale, expected[column], rtol=1e-6)
+
+
+def test_a_new_series_is_decided_as_its_likes_and_told(planner, table):
+    new = days_after(table).head(1).assign(store="new")
+    with pytest.warns(fw.exceptions.ColumnWarning, match="'new' 1 times"):
+        order = planner.decide(table, new).iloc[0]
+    assert "no past of this series" in order["note"]
+    # Something between the two stores that are known.
+    assert 5 < order["decision"] < 100
+
+
+def test_a_short_past_counts(planner, table):
+    young = table[table["store"] == "store 0"].tail(6).assign(store="young")
+    young["sales"] *= 10
+    future = days_after(table).head(1).assign(store="young")
+    with pytest.warns(fw.exceptions.ColumnWarning):
+        order = planner.decide(pd.concat([table, young]), future).iloc[0]
+    assert "short past" in order["note"]
+    assert order["decision"] > 200
+
+
+def test_closed_days_are_not_decided_and_no_zero_demand(planner, table):
+    orders = planner.decide(table, days_after(table).assign(closed="yes"))
+    assert orders["decision"].isna().all()
+    assert (orders["note"] == "closed").all()
+    recipe = planner.policy_.recipe
+    contexts = recipe.build(table)
+    # Sundays are closed, so that the day before a Monday says nothing of demand.
+    assert contexts["sales_days_since"].max() == 2
+
+
+def test_far_days_are_told(planner, table):
+    orders = planner.decide(table, days_after(table, 4))
+    told = orders["note"].str.contains("longer than usual")
+    assert told.tolist() == [False, False, True, True] * 2
+
+
+def test_a_series_of_twenty_rows():
+    table = sales_table(20, (50.0,)).drop(columns="store")
+    planner = quick(series=(), learner=fw.EmpiricalPredictor()).fit(table)
+    order = planner.decide(table, days_after(table.assign(store="x")).drop(columns="store"))
+    assert 40 < order["decision"].iloc[0] < 130
+    assert order["cost_upper"].isna().all()
+    assert any("too few past decisions" in note for note in planner.notes_)
+
+
+def test_zero_demand_is_demand(table):
+    nothing = table.assign(sales=0.0)
+    orders = quick().fit(nothing).decide(nothing, days_after(table))
+    assert (orders["decision"] == 0).all()
+
+
+def test_nothing_to_decide(planner, table):
+    empty = planner.decide(table, days_after(table).head(0))
+    assert len(empty) == 0
+    with pytest.raises(fw.InvalidInputError, match="nothing to decide"):
+        planner.decide(table)
+
+
+def test_several_outcomes_and_what_is_given(table):
+    cp = pytest.importorskip("cvxpy")
+    order, demand = cp.Variable(2, nonneg=True, name="order"), cp.Parameter(2, name="demand")
+    budget = cp.Parameter(name="budget")
+    cost = 4 * cp.sum(cp.pos(demand - order)) + cp.sum(cp.pos(order - demand))
+    problem = fw.CvxpyProblem(
+        cp.Minimize(cost), [cp.sum(order) <= budget], decision=order, outcome=demand, given=budget
+    )
+    both = table[table["store"] == "store 0"].assign(other=lambda t: t["sales"] / 2, budget=60.0)
+    planner = quick(
+        problem, outcome=["sales", "other"], given="budget", learner=fw.EmpiricalPredictor()
+    ).fit(both)
+    future = pd.concat([days_after(both).assign(budget=b) for b in (20.0, 500.0)])
+    orders = pd.concat([planner.decide(both, future.iloc[[i]]) for i in (0, 1)])
+    spent = orders[["decision_order[0]", "decision_order[1]"]].sum(axis=1)
+    assert spent.iloc[0] == pytest.approx(20, abs=1e-5)
+    assert spent.iloc[1] > 60
+
+
+def test_a_plain_table_of_rows(table):
+    random = np.random.default_rng(0)
+    plain = pd.DataFrame({"x": random.normal(size=200), "kind": random.choice(["a", "b"], 200)})
+    plain["id"] = [f"row {i}" for i in range(200)]
+    plain["y"] = 20 + 4 * plain["x"] + random.normal(size=200)
+    planner = fw.Planner(PROBLEM, outcome="y", learner=fw.NeighborPredictor(15)).fit(plain)
+    assert any("'id' is left out" in note for note in planner.notes_)
+    low, high = planner.decide(future=pd.DataFrame({"x": [-1.0, 1.0], "kind": ["a", "a"]}))[
+        "decision"
+    ]
+    assert high > low + 4
+    judged = planner.evaluate(plain)
+    assert judged.saving["lower"] > 0
+    assert len(judged.costs) == len(plain)
+
+
+def test_why(planner, table):
+    why = planner.explain(table, days_after(table).head(1))
+    decided = planner.decide(table, days_after(table))["decision"].iloc[0]
+    assert why.decision["sales"] == decided
+    assert "store" in str(why.neighbours[0].label)

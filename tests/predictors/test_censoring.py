@@ -159,24 +159,8 @@ def test_mixture_of_alike_components_is_one_gaussian() -> None:
     assert head.censored_loss(outputs, y, flags).item() == pytest.approx(-expected / 2, rel=1e-5)
 
 
-def test_quantile_loss_is_the_expectation_over_its_own_tail() -> None:
-    head = QuantileHead((0.1, 0.3, 0.5, 0.7, 0.9))
-    outputs = torch.tensor([[[-1.2, -0.5, 0.0, 0.6, 1.4]]], requires_grad=True)
-    bound = torch.tensor([[0.3]])
-    loss = head.censored_loss(outputs, bound, torch.tensor([[True]]))
-    (found,) = torch.autograd.grad(loss.sum(), outputs)
-    below = norm.cdf(head.normal_scores(outputs, bound).item())
-    levels = below + (1 - below) * (torch.arange(20000) + 0.5) / 20000
-    noise = torch.special.ndtri(levels.double()).float()[:, None, None]
-    draws = head.values(outputs, noise, torch.zeros(20000, dtype=torch.long)).detach()
-    many = outputs.expand(-1, 20000, -1)
-    (expected,) = torch.autograd.grad(head.loss(many, draws[:, 0][None]).sum(), outputs)
-    assert torch.allclose(found, expected, atol=1e-3)
-
-
-@pytest.mark.parametrize("head", [QuantileHead(), NormalHead()])
-def test_member_heads_without_bounds_have_their_loss(head: Any) -> None:
-    generator = torch.Generator().manual_seed(0)
+def test_member_heads_without_bounds_have_their_loss() -> None:
+    head, generator = NormalHead(), torch.Generator().manual_seed(0)
     outputs = torch.randn(2, 6, head.width(2), generator=generator)
     y, flags = torch.randn(1, 6, 2, generator=generator), torch.zeros(1, 6, 2, dtype=torch.bool)
     assert torch.allclose(head.censored_loss(outputs, y, flags), head.loss(outputs, y))
@@ -221,9 +205,9 @@ def test_a_refit_forgets_what_was_censored(predictor: Predictor) -> None:
 def test_several_outcomes_and_stored_policies(predictor: Predictor, tmp_path: Any) -> None:
     X, demand, sales, flags = sold_out(300, n_outcomes=2)
     learner = fw.DecoupledLearner(fw.Newsvendor(shortage=1.01, excess=1), predictor)
-    learner.fit(X, sales, censored=flags)
-    decided = learner.decide(X)
-    assert np.abs(decided.mean(0) - demand.mean(0)).max() < 1.2
+    informed = learner.fit(X, demand).decide(X)
+    decided = learner.fit(X, sales, censored=flags).decide(X)
+    assert np.abs(decided.mean(0) - informed.mean(0)).max() < 1.2
     learner.policy_.save(tmp_path / "policy")
     assert np.array_equal(fw.load_policy(tmp_path / "policy").decide(X), decided)
 

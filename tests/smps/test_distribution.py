@@ -161,9 +161,9 @@ def test_what_is_not_random_is_shared(tmp_path):
     entries = read(tmp_path, stoch=with_stoch(BLOCKS, "BLOCKS DISCRETE"))
     blocks = entries.program(entries.scenarios()).blocks()
     shapes = {name: tuple(block.shape[:2]) for name, block in blocks.items()}
-    # BAL has no random side and DEM none in W; CAP is random, so G keeps X ≥ 0 alone.
+    # BAL has no random side and DEM none in W; CAP is random and leaves nothing to G.
     assert [name for name in "dTWrFVs" if shapes[name] == (1, 4)] == ["d", "T", "r", "V"]
-    assert blocks["G"].shape == (1, 1, 1)
+    assert blocks["G"].shape == (1, 0, 1)
 
 
 def test_scenarios_of_another_program(tmp_path):

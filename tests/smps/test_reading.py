@@ -64,9 +64,9 @@ def test_tiny_program_by_hand(tmp_path):
     assert dict(zip(program.decision_names, solution.decision[0].tolist(), strict=True)) == {
         "X": pytest.approx(6, abs=1e-6)
     }
-    assert program.row_names["G"] == ("CAP", "X")
-    assert program.row_names["W"] == ("DEM", "Y", "V")
-    assert program.row_names["V"] == ("BAL",)
+    assert program.row_names == {"G": ("CAP",), "E": (), "W": ("DEM",), "V": ("BAL",)}
+    # Demand over 6 costs 5.5, in a quarter of all cases.
+    assert solution.duals.scenario_inequality[0, 2].item() == pytest.approx(5.5 / 4, abs=1e-6)
 
 
 FEATURES = {

@@ -2,8 +2,8 @@
 
 `base` has the `Dataset`, `synthetic` the generators and the paper's problems, `bakeries` and
 `electricity` tables of real demand with contexts made of them; `files` finds their files and
-`reading` checks them. No data come with forewise. Knows problems and features, but no solver and
-no learning.
+`reading` checks them. `shops` makes up a planner's table. No data come with forewise. Knows
+problems and features, but no solver and no learning.
 """
 
 from importlib import import_module
@@ -32,11 +32,13 @@ from forewise.datasets.synthetic import (
 if TYPE_CHECKING:
     from forewise.datasets.bakeries import bakery, bakery_contexts
     from forewise.datasets.electricity import Victoria, victoria, victoria_contexts
+    from forewise.datasets.shops import shop_demand
 
 # Loaders need pandas, which generators do not: they are imported when they are first used.
 _LOADERS = {
     "bakery": "bakeries",
     "bakery_contexts": "bakeries",
+    "shop_demand": "shops",
     "Victoria": "electricity",
     "victoria": "electricity",
     "victoria_contexts": "electricity",
@@ -63,6 +65,7 @@ __all__ = [
     "nvqp_problem",
     "pop",
     "pop_problem",
+    "shop_demand",
     "victoria",
     "victoria_contexts",
 ]

@@ -191,6 +191,8 @@ class Recipe:
         assert self.fills is not None
         # Single precision: sums over a window depend on where the table begins, in the last digits.
         values = raw.to_numpy(dtype=np.float32).astype(np.float64)
+        if self.relative:  # units of outcomes, so that their digits count
+            values[:, self.levels] = raw.iloc[:, self.levels].to_numpy().round(9)
         filled = np.where(np.isnan(values), np.array(self.fills), values)
         return pd.DataFrame(filled, columns=raw.columns)
 
@@ -222,7 +224,8 @@ class Recipe:
             parts = [calendar, weekday, *parts]
             parts += [self._history(base, j) for j in range(len(self.roles.outcome))]
             parts.append(self._other_columns(base, rows))
-        return pd.concat(parts, axis=1)
+        raw = pd.concat(parts, axis=1)
+        return raw if raw.shape[1] else pd.DataFrame({"constant": np.ones(len(rows))})
 
     def _base(self, rows: Rows) -> pd.DataFrame:
         """Days, series as numbers and outcomes: what features of the past are made of."""

@@ -169,7 +169,7 @@ class Planner(BaseEstimator):
 
     def decide(
         self,
-        table: Any,
+        table: Any = None,
         future: Any = None,
         *,
         n_scenarios: int | None = None,
@@ -180,6 +180,20 @@ class Planner(BaseEstimator):
         require_fitted(self)
         return self.policy_.decide(
             table, future, n_scenarios=n_scenarios, random_state=random_state, on_failure=on_failure
+        )
+
+    def explain(
+        self,
+        table: Any = None,
+        future: Any = None,
+        *,
+        n_scenarios: int | None = None,
+        random_state: Any = 0,
+    ) -> Any:
+        """Why the rows of `future` are decided as they are; see `PlannerPolicy.explain`."""
+        require_fitted(self)
+        return self.policy_.explain(
+            table, future, n_scenarios=n_scenarios, random_state=random_state
         )
 
     def evaluate(

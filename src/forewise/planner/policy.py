@@ -15,6 +15,7 @@ import pandas as pd
 
 from forewise.display import html_parts
 from forewise.exceptions import ColumnWarning, InvalidInputError, SolveError
+from forewise.explanation import explain
 from forewise.planner.certificate import Calibration, Certificate
 from forewise.planner.contexts import Recipe, Rows
 from forewise.planner.roles import Roles
@@ -30,6 +31,7 @@ __all__ = ["Card", "PastRows", "PlannerPolicy", "load_policy"]
 
 _PIECE = 2**20  # numbers in the scenarios of one piece
 _SHORT = 28  # days with an outcome below which the past of a series is short
+_USUAL = 0.99  # share of the training rows that tell how long ago an outcome may be
 _SHOWN = 5  # failed rows that a message lists
 
 
@@ -85,6 +87,16 @@ class PastRows:
     days: np.ndarray
     series: np.ndarray
     names: list[str]
+
+    @property
+    def labels(self) -> list[str]:
+        """What to call the rows: their series and day."""
+        days = self.days.astype("datetime64[D]").astype(str) if len(self.days) else None
+        found = []
+        for i, number in enumerate(self.series.tolist()):
+            parts = [self.names[number], "" if days is None else str(days[i])]
+            found.append(" ".join(part for part in parts if part) or f"row {i}")
+        return found
 
 
 @register
@@ -171,7 +183,7 @@ class PlannerPolicy(StoredPolicy):
         rows, wanted = self.rows(table, future)
         decided = rows.take(wanted)
         places = np.flatnonzero(~decided.closed)
-        contexts = self.recipe.contexts(rows, wanted[places])
+        contexts = self.contexts(rows, wanted[places])
         out = _Columns(len(decided), len(self.decision_names))
         failed: list[tuple[Any, Status]] = []
         for piece, problem, scenarios, solution in self.pieces(
@@ -187,6 +199,9 @@ class PlannerPolicy(StoredPolicy):
                     out.note[i] = f"no decision: {status} ({status.advice})"
         out.tell(decided.closed, "closed")
         self._tell_of_the_past(out, rows, wanted)
+        self._tell_of_gaps(out, contexts, places)
+        if not np.isfinite(self.calibration.score):
+            out.tell(~decided.closed, "too few past decisions for an interval of the cost")
         result = self._result(decided, out)
         if failed and on_failure == "raise":
             listed = "; ".join(f"row {row!r} is {s} ({s.advice})" for row, s in failed[:_SHOWN])
@@ -197,6 +212,42 @@ class PlannerPolicy(StoredPolicy):
                 result,
             )
         return result
+
+    def explain(
+        self,
+        table: Any = None,
+        future: Any = None,
+        *,
+        n_scenarios: int | None = None,
+        random_state: Any = 0,
+    ) -> Any:
+        """Why the rows of `future` are decided as they are; arguments as for `decide`.
+
+        Returns
+        -------
+        Explanation, or a list of them where there are several rows; see `fw.explain`
+        """
+        rows, wanted = self.rows(table, future)
+        wanted = wanted[~rows.closed[wanted]]
+        if not len(wanted):
+            raise InvalidInputError("future must have a row to explain, but all days are closed")
+        past = self.past
+        contexts = pd.DataFrame(past.contexts.astype(np.float64), columns=self.recipe.features)
+        outcome = pd.DataFrame(past.outcome, columns=self.roles.outcome)
+        return explain(
+            self.inner,
+            self.contexts(rows, wanted),
+            given=self._given(rows.take(wanted)),
+            past=(contexts, outcome, past.labels),
+            n_scenarios=self.n_scenarios if n_scenarios is None else n_scenarios,
+            random_state=random_state,
+        )
+
+    def contexts(self, rows: Rows, wanted: np.ndarray) -> pd.DataFrame:
+        """Contexts (n_wanted, n_features) of some of the rows, by their numbers."""
+        if not len(wanted):
+            return pd.DataFrame(np.empty((0, len(self.recipe.features or []))))
+        return self.recipe.contexts(rows, wanted)
 
     def rows(self, table: Any, future: Any) -> tuple[Rows, np.ndarray]:
         """The rows that matter, and the numbers of those to decide, in their order.
@@ -231,10 +282,7 @@ class PlannerPolicy(StoredPolicy):
         """Decisions piece by piece: the rows, their problem, scenarios and solution."""
         if not len(contexts):
             return
-        given = None
-        if self.roles.given:
-            given = rows.frame[self.roles.given].reset_index(drop=True)
-        problem = self.problem.bound_for(len(contexts), given)
+        problem = self.problem.bound_for(len(contexts), self._given(rows))
         predictor, solver = self.inner.predictor, self.inner.solver
         checked = predictor.check_contexts(contexts)
         width = max(1, n_scenarios * max(self.inner.n_outcomes, 4))
@@ -245,6 +293,11 @@ class PlannerPolicy(StoredPolicy):
             scenarios = predictor.sample_checked(checked[piece], n_scenarios, seed)
             solution = solve(own, collapsed(own, scenarios), solver, on_failure="return")
             yield piece, own, scenarios, solution
+
+    def _given(self, rows: Rows) -> pd.DataFrame | None:
+        """What is given to the problem in some rows; None where it has no such parameters."""
+        names = self.roles.given
+        return rows.frame[names].reset_index(drop=True) if names else None
 
     def _open_rows(self, table: Any) -> tuple[Rows, np.ndarray]:
         """The rows of a table without an outcome after the last known one."""
@@ -284,6 +337,20 @@ class PlannerPolicy(StoredPolicy):
         out.tell(size == 0, "no past of this series: decided as a typical one of its likes")
         short = (size > 0) & (size < _SHORT)
         out.tell(short, "short past of this series: decided from it and its likes")
+
+    def _tell_of_gaps(self, out: _Columns, contexts: pd.DataFrame, places: np.ndarray) -> None:
+        """Notes of rows whose last known outcome is longer ago than it was in training."""
+        if self.roles.date is None or not len(contexts):
+            return
+        assert self.recipe.features is not None
+        for name in self.roles.outcome:
+            column = f"{name}_days_since"
+            known = self.past.contexts[:, self.recipe.features.index(column)]
+            days = contexts[column].to_numpy()
+            for count in np.unique(days[days > np.quantile(known, _USUAL)]):
+                rows = np.zeros(len(out.note), dtype=bool)
+                rows[places[days == count]] = True
+                out.tell(rows, f"the last {name} known is {count:.0f} days ago, longer than usual")
 
     def _result(self, decided: Rows, out: _Columns) -> pd.DataFrame:
         frame: dict[str, Any] = {}

@@ -109,17 +109,17 @@ class Roles:
         read = moments(self.date, frame[self.date], day_first)
         days = read.astype("datetime64[D]")
         if np.isnat(read).any():
-            row = frame.index[int(np.isnat(read).argmax())]
+            row = label(frame, np.isnat(read))
             raise InvalidInputError(
                 f"column {self.date!r} of {name} must have a day in every row, but is empty in "
                 f"{int(np.isnat(read).sum())}, the first is row {row!r}: fill it in, or leave out "
                 "these rows"
             )
         if (days != read).any():
-            row = int((days != read).argmax())
+            timed = days != read
             raise InvalidInputError(
-                f"column {self.date!r} of {name} must be days, but row {frame.index[row]!r} has "
-                f"the time {read[row]}: make one row for each day, with a column for each time"
+                f"column {self.date!r} of {name} must be days, but row {label(frame, timed)!r} has "
+                f"the time {read[timed][0]}: make one row for each day, with a column for each time"
             )
         return days
 
@@ -131,7 +131,7 @@ class Roles:
             if missing.any():
                 raise InvalidInputError(
                     f"column {column!r} of {name} must name the series in every row, but is empty "
-                    f"in {int(missing.sum())}, the first is row {frame.index[missing.argmax()]!r}"
+                    f"in {int(missing.sum())}, the first is row {label(frame, missing)!r}"
                 )
         if not texts:
             return np.full(len(frame), "", dtype=object)
@@ -163,6 +163,12 @@ class Roles:
         )
 
 
+def label(frame: pd.DataFrame, rows: np.ndarray) -> Any:
+    """What the first of some rows is called."""
+    first = int(rows.argmax())
+    return frame.index[first : first + 1].tolist()[0]
+
+
 def numbers(column: pd.Series) -> np.ndarray:
     """Numbers in any spelling, NaN where missing (n_rows,)."""
     decimal = NumberColumn.from_values(str(column.name), column).decimal
@@ -190,9 +196,10 @@ def require_one_row_a_day(
     advice = "add up or leave out one of them"
     if not roles.series:
         advice = "name the columns that tell series apart in series, or " + advice
+    names = labels.tolist()
     raise InvalidInputError(
-        f"{name} must have one row per series and day, but row {labels[row]!r} repeats {days[row]}"
-        f"{f' of {keys[row]}' if keys[row] else ''}, which row {labels[int(same.argmax())]!r} has "
+        f"{name} must have one row per series and day, but row {names[row]!r} repeats {days[row]}"
+        f"{f' of {keys[row]}' if keys[row] else ''}, which row {names[int(same.argmax())]!r} has "
         f"({int(repeated.sum())} such rows): {advice}"
     )
 

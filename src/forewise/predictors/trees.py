@@ -79,7 +79,8 @@ class ForestPredictor(TreePredictor):
         w_i(x) = (1/T) Σ_t 1{x_i and x fall into the same leaf of tree t} / (rows in that leaf)
 
     Trees are grown on bootstrapped rows; all training rows then fall into the leaves. Splits lower
-    the squared error of the standardised outcomes.
+    the squared error of the standardised outcomes. A censored outcome shares its weight among draws
+    from beyond its bound, as Kaplan–Meier weights of residuals around it say.
 
     When to use: the first predictor that reads contexts. It needs no tuning and ignores columns
     that do not matter; it cannot extrapolate a trend.

@@ -217,7 +217,8 @@ class _Reader:
 
     def joint(self, name: str, parts: list[_Realisation]) -> Discrete:
         elements = tuple(dict.fromkeys(element for part in parts for element in part.values))
-        values = [[part.values.get(e, self.base(e)) for e in elements] for part in parts]
+        base = {element: self.base(element) for element in elements}
+        values = [list((base | part.values).values()) for part in parts]
         probabilities = np.array([part.probability for part in parts])
         scaled = _scaled(name, probabilities, parts[0].line)
         return Discrete(name, elements, np.array(values).reshape(len(parts), -1), scaled)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.problems import ScenarioProgram
+from forewise.problems.sparse import SparseBlock
 from forewise.scenarios import Scenarios
 from forewise.smps.core import Core
 from forewise.smps.distribution import Discrete, Element, Group, Place
@@ -23,7 +23,6 @@ from forewise.validation.parameters import as_generator, require_count
 Array = np.ndarray
 #: More scenarios than these are listed only where all are asked for, and more than those never.
 MANY_SCENARIOS, LISTABLE_SCENARIOS = 10_000, 10_000_000
-_BOUNDS = (Place.LOWER, Place.UPPER, Place.FIXED)
 
 
 class Realised(NamedTuple):
@@ -40,11 +39,10 @@ class Realised(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of one block: sign × (row of the core), or of a bound: sign × column, of each."""
+    """Rows of one block: sign × (row of the core) of each."""
 
     number: Array
     sign: Array
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,9 +99,10 @@ class TwoStageProgram:
     def row_names(self) -> dict[str, tuple[str, ...]]:
         """The names of the rows of G, E, W and V, in the order of `Solution.duals`.
 
-        A range has two rows of its name; the row of a bound is called by its column.
+        A range has two rows of its name.
         """
-        return {name: rows.names + bounds.names for name, (rows, bounds) in self._rows.items()}
+        names = self.core.rows
+        return {name: tuple(names[i] for i in rows.number) for name, rows in self._rows.items()}
 
     @property
     def n_scenarios(self) -> int | float:
@@ -154,7 +153,7 @@ class TwoStageProgram:
                 f"but have {scenarios.n_outcomes}"
             )
         core, values = self.core, scenarios.values.to(WORKING_DTYPE)
-        stored = self._stored
+        entries = iter(self._random_entries.tolist())
         where: dict[str, list[tuple[int, int]]] = {name: [] for name in Realised._fields}
         for k, element in enumerate(self.elements):
             row, column = self._row.get(element.row, -1), self._column.get(element.column, -1)
@@ -164,7 +163,7 @@ class TwoStageProgram:
                 case Place.OFFSET:
                     where["constant"].append((0, k))
                 case Place.ENTRY:
-                    where["entries"].append((int(stored[row, column]) - 1, k))
+                    where["entries"].append((next(entries), k))
                 case Place.RIGHT_SIDE:
                     where["rhs"].append((row, k))
             if element.place in (Place.LOWER, Place.FIXED):
@@ -186,8 +185,8 @@ class TwoStageProgram:
     def program(self, scenarios: Scenarios) -> ScenarioProgram:
         """The program of the scenarios; what is not random is shared by all of them.
 
-        Bounds are rows of G and W, behind the others, and rows of E and V where they fix a
-        variable. A first-stage cost that is random counts with its mean. Gradients flow from the
+        Matrices are sparse, and bounds are bounds. A first-stage cost that is random counts with
+        its mean, a bound of a decision that is with its tightest value. Gradients flow from the
         program to the scenarios' values.
         """
         found, n = self.realised(scenarios), self.n_decisions
@@ -196,29 +195,31 @@ class TwoStageProgram:
         def averaged(part: torch.Tensor) -> torch.Tensor:
             return part[:, 0] if part.shape[:2] == (1, 1) else (mean * part).sum(1)
 
-        blocks = {
+        def tightest(lower: torch.Tensor) -> torch.Tensor:
+            if lower.shape[:2] == (1, 1):
+                return lower[:, 0]
+            return torch.where(mean > 0, lower, -torch.inf).amax(1)
+
+        blocks: dict[str, Any] = {
             "q": averaged(found.cost[..., :n]),
             "c": averaged(found.constant)[..., 0],
-            "d": _shared_unless(self._random_recourse_cost, found.cost[..., n:]),
+            "d": self._late(found.cost, Place.COST),
+            "lower": tightest(found.lower[..., :n]),
+            "upper": -tightest(-found.upper[..., :n]),
+            "recourse_lower": self._late(found.lower, Place.LOWER, Place.FIXED),
+            "recourse_upper": self._late(found.upper, Place.UPPER, Place.FIXED),
         }
         first, second = slice(0, n), slice(n, len(self.core.columns))
-        for name, right, columns in (("G", "h", first), ("E", "e", first)):
-            rows, bounds = self._rows[name]
-            matrix = self._matrix(found, rows, columns)
-            limits = self._bound_rows(bounds, columns)
-            blocks[name] = torch.cat([matrix, limits], dim=-2)[:, 0]
-            blocks[right] = self._right_sides(found, rows, bounds)[:, 0]
+        for name, right in (("G", "h"), ("E", "e")):
+            if len(self._rows[name].number):
+                matrix, sides = self._matrix(found, name, first), self._sides(found, name)
+                blocks[name] = matrix.with_entries(matrix.entries[:, 0])
+                blocks[right] = sides[:, 0]
         for coupling, name, right in (("T", "W", "r"), ("F", "V", "s")):
-            rows, bounds = self._rows[name]
-            parts = []
-            for columns in (first, second):
-                matrix = self._matrix(found, rows, columns)
-                limits = self._bound_rows(bounds, columns).expand(*matrix.shape[:2], -1, -1)
-                # T leaves out the rows at the end that do not touch the decision.
-                short = columns is first and name == "W" and not limits.any()
-                parts.append(matrix if short else torch.cat([matrix, limits], dim=-2))
-            blocks[coupling], blocks[name] = parts
-            blocks[right] = self._right_sides(found, rows, bounds)
+            if len(self._rows[name].number):
+                blocks[coupling] = self._matrix(found, name, first)
+                blocks[name] = self._matrix(found, name, second)
+                blocks[right] = self._sides(found, name)
         return ScenarioProgram(scenarios.weights, **blocks)
 
     @cached_property
@@ -244,51 +245,35 @@ class TwoStageProgram:
         return found
 
     @cached_property
-    def _rows(self) -> dict[str, tuple[Rows, Rows]]:
-        """The rows of the core and those of bounds, of each block."""
+    def _rows(self) -> dict[str, Rows]:
+        """The rows of each block."""
         core, second = self.core, self.second_stage
         equal = (core.below == 0) & (core.above == 0)
+        upper, lower = ~equal & np.isfinite(core.above), ~equal & np.isfinite(core.below)
         rows = {}
         for inequalities, equalities, stage in (("G", "E", ~second), ("W", "V", second)):
-            upper, lower = np.isfinite(core.above), np.isfinite(core.below)
-            rows[inequalities] = _rows(stage & ~equal & upper, stage & ~equal & lower, core.rows)
-            rows[equalities] = _rows(stage & equal, np.zeros_like(equal), core.rows)
-        first = np.arange(len(core.columns)) < self.n_decisions
-        is_random = {
-            place: np.isin(core.columns, [e.column for e in self.elements if e.place is place])
-            for place in _BOUNDS
-        }
-        fixed = is_random[Place.FIXED] | (
-            (core.lower == core.upper) & ~is_random[Place.LOWER] & ~is_random[Place.UPPER]
+            numbers = [np.flatnonzero(stage & ends) for ends in (upper, lower, equal)]
+            signs = np.repeat([1.0, -1.0], [len(part) for part in numbers[:2]])
+            rows[inequalities] = Rows(np.concatenate(numbers[:2]), signs)
+            rows[equalities] = Rows(numbers[2], np.ones(len(numbers[2])))
+        return rows
+
+    def _late(self, part: torch.Tensor, *places: Place) -> torch.Tensor:
+        """The second stage's columns of a part, shared if nothing of them is random."""
+        columns = {e.column for e in self.elements if e.place in places}
+        return _shared_unless(
+            not columns.isdisjoint(self.recourse_names), part[..., self.n_decisions :]
         )
-        upper = ~fixed & (np.isfinite(core.upper) | is_random[Place.UPPER])
-        lower = ~fixed & (np.isfinite(core.lower) | is_random[Place.LOWER])
-        # A random bound of a decision is a row of every scenario.
-        early = [first & ~is_random[place] for place in (Place.UPPER, Place.LOWER)]
-        names, none = core.columns, np.zeros_like(fixed)
-        bounds = {
-            "G": _rows(upper & early[0], lower & early[1], names),
-            "W": _rows(upper & ~early[0], lower & ~early[1], names),
-            "E": _rows(fixed & first, none, names),
-            "V": _rows(fixed & ~first, none, names),
-        }
-        return {name: (rows[name], bounds[name]) for name in "GEWV"}
 
-    def _matrix(self, found: Realised, rows: Rows, columns: slice) -> torch.Tensor:
-        """Signed rows of the matrix in some columns, ``(lead, n_rows, n_columns)``."""
+    def _matrix(self, found: Realised, name: str, columns: slice) -> SparseBlock:
+        """The signed rows of a block in some columns."""
+        rows = self._rows[name]
         stored = self._stored[rows.number][:, columns].tocoo()
-        entries, (height, width) = stored.data - 1, stored.shape
+        entries = stored.data - 1
         is_random = bool(np.isin(entries, self._random_entries).any())
-        values = _shared_unless(is_random, found.entries)
-        signed = values[..., torch.from_numpy(entries)] * torch.as_tensor(rows.sign[stored.row])
-        at = torch.from_numpy(stored.row.astype(np.int64) * width + stored.col)
-        flat = signed.new_zeros(*signed.shape[:2], height * width).index_copy(2, at, signed)
-        return flat.reshape(*signed.shape[:2], height, width)
-
-    @property
-    def _random_recourse_cost(self) -> bool:
-        columns = {e.column for e in self.elements if e.place is Place.COST}
-        return not columns.isdisjoint(self.recourse_names)
+        values = _shared_unless(is_random, found.entries)[..., torch.from_numpy(entries)]
+        signed = values * torch.as_tensor(rows.sign[stored.row])
+        return SparseBlock(stored.row, stored.col, signed, stored.shape)
 
     @cached_property
     def _random_entries(self) -> Array:
@@ -296,38 +281,13 @@ class TwoStageProgram:
         numbers = [self._stored[self._row[e.row], self._column[e.column]] - 1 for e in at]
         return np.array(numbers, dtype=int)
 
-    def _bound_rows(self, bounds: Rows, columns: slice) -> torch.Tensor:
-        """Rows with one ±1 each, in the columns of one stage, ``(1, 1, n_bounds, n_columns)``."""
-        rows = np.zeros((len(bounds.number), len(self.core.columns)))
-        rows[np.arange(len(bounds.number)), bounds.number] = bounds.sign
-        return torch.from_numpy(rows[:, columns])[None, None]
-
-    def _right_sides(self, found: Realised, rows: Rows, bounds: Rows) -> torch.Tensor:
-        """Right-hand sides of the rows and then of the bounds, ``(lead, n_rows)``."""
-        core = self.core
-        number, sign = torch.as_tensor(rows.number), torch.as_tensor(rows.sign)
-        ends = np.where(rows.sign > 0, core.above[rows.number], core.below[rows.number])
-        sides = sign * (found.rhs[..., number] + torch.as_tensor(ends))
-        sign, column = torch.as_tensor(bounds.sign), torch.as_tensor(bounds.number)
-        limits = torch.where(sign > 0, found.upper[..., column], -found.lower[..., column])
-        parts = [
-            _shared_unless(self._is_random((Place.RIGHT_SIDE,), rows), sides),
-            _shared_unless(self._is_random(_BOUNDS, bounds), limits),
-        ]
-        lead = torch.broadcast_shapes(*(part.shape[:2] for part in parts))
-        return torch.cat([part.expand(*lead, -1) for part in parts], dim=-1)
-
-    def _is_random(self, places: Collection[Place], rows: Rows) -> bool:
-        """Whether something random is among the rows or bounds of a block."""
-        return not set(rows.names).isdisjoint(
-            e.row or e.column for e in self.elements if e.place in places
-        )
-
-
-def _rows(plus: Array, minus: Array, names: tuple[str, ...]) -> Rows:
-    number = np.concatenate([np.flatnonzero(plus), np.flatnonzero(minus)])
-    sign = np.concatenate([np.ones(plus.sum()), -np.ones(minus.sum())])
-    return Rows(number, sign, tuple(names[i] for i in number))
+    def _sides(self, found: Realised, name: str) -> torch.Tensor:
+        """The right-hand sides of a block, ``(lead, n_rows)``."""
+        core, (number, sign) = self.core, self._rows[name]
+        ends = sign * np.where(sign > 0, core.above[number], core.below[number])
+        random = {e.row for e in self.elements if e.place is Place.RIGHT_SIDE}
+        rhs = _shared_unless(not random.isdisjoint(core.rows[i] for i in number), found.rhs)
+        return torch.as_tensor(sign) * rhs[..., number] + torch.as_tensor(ends)
 
 
 def _shared_unless(is_random: bool, part: torch.Tensor) -> torch.Tensor:

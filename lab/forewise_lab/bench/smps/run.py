@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from forewise.exceptions import InvalidInputError
 from forewise_lab.bench.peers import PeerFailedError
 from forewise_lab.bench.results import Measurement, Measurements, Quantity
 from forewise_lab.bench.smps.instances import available, instance
@@ -71,6 +72,10 @@ def run_smps_bench(
     """
     console = console or Console()
     there, missing = available(data_dir)
+    for what, given, known in (("instances", names, there), ("peers", peers, list(PEERS))):
+        unknown = sorted(set(given or ()) - set(known))
+        if unknown:
+            raise InvalidInputError(f"{what} must be of {known}, but has {', '.join(unknown)}")
     chosen = [name for name in there if names is None or name in names]
     plan = plan_of(chosen, quick)
     wanted = [name for name in PEERS if peers is None or name in peers]

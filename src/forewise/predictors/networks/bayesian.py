@@ -45,7 +45,9 @@ class BayesianPredictor(NetworkPredictor):
     q_k(x, ·) is member k's quantile function, φ_k its last hidden layer, Σ_k the closed-form
     posterior of its last layer. Members start from different draws of the prior and hold out
     different rows, on which each chooses its best epoch. Their disagreement and δ are the epistemic
-    uncertainty, ε the aleatoric one. Scenarios of nonnegative outcomes can be negative.
+    uncertainty, ε the aleatoric one. Scenarios of nonnegative outcomes can be negative. For a
+    censored outcome the quantiles learn of a draw from beyond its bound, a `NormalHead` of the
+    likelihood of the bound; Σ_k counts it as if it were known.
 
     When to use: first, on any table. More members make an ensemble: `n_members=16`, or
     ``EnsemblePredictor(BayesianPredictor())``.
@@ -232,7 +234,8 @@ class MemberLikelihood(Objective):
         return order[:, : max(1, self.n_rows // size) * size].split(size, 1)
 
     def loss(self, network: Any, rows: Tensor, generator: Generator) -> Tensor:
-        x, y, censored = self.rows.of(rows).seen
+        some = self.rows.of(rows)
+        x, y, censored = some.seen if network.head.takes_bounds else (some.x, some.y, None)
         return network.inference.loss(network, x, y, generator, censored)
 
     def validate(self, network: Any, epoch: int, generator: Generator) -> Figures:

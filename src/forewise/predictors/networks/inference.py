@@ -148,7 +148,7 @@ class MeanField(Inference):
         outputs = network.local_draw(x, generator)
         if censored is not None:
             both = torch.cat([censored, censored], -2)
-            return network.head.censored_likelihood(outputs, torch.cat([y, y], -2), both)
+            return network.head.censored_loss(outputs, torch.cat([y, y], -2), both)
         return network.head.negative_log_likelihood(outputs, torch.cat([y, y], -2))
 
     def draw(self, network: MemberNetwork, n_draws: int, generator: Generator) -> Any:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ _MAX_SCORE = 4.0
 class MemberHead(ABC):
     """Meaning of a member's outputs."""
 
+    #: Whether there is a `censored_loss`; if not, members train on completed outcomes.
+    takes_bounds: ClassVar[bool] = False
+
     @abstractmethod
     def width(self, n_outcomes: int) -> int:
         """Outputs that the head needs; called when the network is built."""
@@ -40,12 +43,11 @@ class MemberHead(ABC):
         """Mean loss of each member (n_members,); y (n_members or 1, n_contexts, n_outcomes)."""
 
     def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
-        """The same, where `censored` ones of y (n_members or 1, ...) are lower bounds."""
-        raise NotImplementedError
+        """The same, where `censored` ones of y (n_members or 1, ...) are lower bounds.
 
-    def censored_likelihood(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
-        """As `negative_log_likelihood`, where some of y are lower bounds."""
-        return self.censored_loss(outputs, y, censored)
+        Their density is replaced by the probability of more.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -120,32 +122,9 @@ class QuantileHead(MemberHead):
         levels = torch.tensor(self.levels).to(above)
         return torch.maximum(levels * above, (levels - 1) * above).flatten(1).mean(1)
 
-    def censored_loss(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
-        """Pinball loss, censored outcomes redistributed to the right (Portnoy, 2003).
-
-        Where the member's own distribution has F(y) = τ, of the level t > τ a share w stays:
-
-            w pinball(y) + (1 − w) pinball(∞),    w = (t − τ) / (1 − τ)
-
-        which is the expectation over its own distribution beyond y. ∞ is the largest quantile.
-        """
-        quantiles, levels = self._quantiles(outputs), torch.tensor(self.levels).to(outputs)
-        with torch.no_grad():
-            below = torch.special.ndtr(self.normal_scores(outputs, y))[..., None]
-            share = ((levels - below) / (1 - below)).clamp(0, 1)
-            # Where the outcome is known, all of it stays.
-            share = torch.where(censored[..., None], share, 1.0)
-            far = torch.maximum(quantiles.amax(-1), y)[..., None]
-        above, beyond = y[..., None] - quantiles, far - quantiles
-        near = torch.maximum(levels * above, (levels - 1) * above)
-        return (share * near + (1 - share) * levels * beyond).flatten(1).mean(1)
-
     def negative_log_likelihood(self, outputs: Tensor, y: Tensor) -> Tensor:
         """That of asymmetric Laplace noise at its best scale: the log of the pinball loss."""
         return (self.loss(outputs, y) + 1e-6).log()
-
-    def censored_likelihood(self, outputs: Tensor, y: Tensor, censored: Tensor) -> Tensor:
-        return (self.censored_loss(outputs, y, censored) + 1e-6).log()
 
     def values(self, outputs: Tensor, noise: Tensor, of: Tensor) -> Tensor:
         """The quantile function at the noise; crossing quantiles are sorted."""
@@ -198,6 +177,7 @@ class NormalHead(MemberHead):
     """
 
     std: float | None = None
+    takes_bounds = True
 
     def __post_init__(self) -> None:
         if self.std is not None:

@@ -1,4 +1,4 @@
-"""`forewise demo`: the paper's problems solved and differentiated, then learned from data."""
+"""`forewise-lab demo`: the paper's problems solved and differentiated, then learned from data."""
 
 from __future__ import annotations
 
