@@ -90,7 +90,7 @@ class InteriorPointSolver(ProgramSolver):
         if program.bounds:
             return solve_with_bounds(program, self.solve_program)
         watch = Watch(time.monotonic() + self.time_limit, self.log)
-        return solve_in_units(program, lambda *part: self._solve(*part, watch))
+        return solve_in_units(program, lambda part, arrays: self._solve(part, arrays, watch))
 
     def _solve(self, program: ScenarioProgram, arrays: ProgramArrays, watch: Watch) -> Solution:
         screened = screen(arrays)
