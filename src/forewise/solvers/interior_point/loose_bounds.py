@@ -17,16 +17,18 @@ from forewise.problems.sparse import SparseBlock
 from forewise.solvers.solution import Solution, Status
 
 Solve = Callable[[ScenarioProgram], Solution]
+#: What h (B | 1, g) and r (B | 1, 1, r) must not exceed; infinity where they may.
+Limits = tuple[torch.Tensor, torch.Tensor]
 
 _LOOSE = 2.0**24  # times as far as the next nearer boundary: as good as none
 _NEARER = 2.0**16  # times as far as that one is what takes its place
 
 
-def solve_with_nearer_bounds(program: ScenarioProgram, solve: Solve) -> Solution:
-    """Solve a program whose loose bounds must not count; `solve` treats every context alone."""
-    limits = _limits(program)
-    if limits is None:
-        return solve(program)
+def solve_with_nearer_bounds(program: ScenarioProgram, limits: Limits, solve: Solve) -> Solution:
+    """Solve a program whose loose bounds must not count, with `limits` from `loose_limits`.
+
+    `solve` must treat every context alone.
+    """
     first, scenario = limits
     nearer = {"h": torch.minimum(program.h, first), "r": torch.minimum(program.r, scenario)}
     solution = solve(program.map(lambda name, block: nearer.get(name, block)))
@@ -40,8 +42,8 @@ def solve_with_nearer_bounds(program: ScenarioProgram, solve: Solve) -> Solution
     return solution.with_contexts(again, solve(program.take(contexts)))
 
 
-def _limits(program: ScenarioProgram) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """What h ``(B | 1, g)`` and r ``(B | 1, 1, r)`` must not exceed, infinity where they may.
+def loose_limits(program: ScenarioProgram) -> Limits | None:
+    """What h and r must not exceed in place of loose bounds.
 
     None where no bound is loose. A boundary that has the origin on its outer side, or an equation,
     says that the solution is that large, and then no bound of the context is.
