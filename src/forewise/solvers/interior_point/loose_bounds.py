@@ -48,12 +48,11 @@ def loose_limits(program: ScenarioProgram) -> Limits | None:
     None where no bound is loose. A boundary that has the origin on its outer side, or an equation,
     says that the solution is that large, and then no bound of the context is.
     """
-    blocks = {name: program.block(name) for name in "GETWFV"}
     rights = [getattr(program, name).detach() for name in "hers"]
+    if not any(bool((part > 0).any()) for part in (rights[0], rights[2])):
+        return None  # no bound is away from the origin
     right = _side_by_side([_over_scenarios(part.abs(), 2) for part in rights])
-    if not right.any():
-        return None
-    G, E, T, W, F, V = (_row_sizes(blocks[name]) for name in "GETWFV")
+    G, E, T, W, F, V = (_row_sizes(program.block(name)) for name in "GETWFV")
     T = torch.nn.functional.pad(T, (0, W.shape[1] - T.shape[1]))
     sizes = _side_by_side([G, E, torch.maximum(T, W), torch.maximum(F, V)])
     distances = torch.where((right > 0) & (sizes > 0), right / sizes, torch.nan)
