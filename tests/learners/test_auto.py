@@ -44,6 +44,19 @@ class Failing(fw.Predictor):
         return fw.Scenarios(np.broadcast_to(self.mean_, (len(X), 1, len(self.mean_))).copy())
 
 
+@dataclass(eq=False, repr=False)
+class Partial(fw.Predictor):
+    """Knows nothing of contexts above one half."""
+
+    def _fit(self, X, y):
+        self.mean_ = y.mean(0)
+
+    def _scenarios(self, X, n_scenarios, random):
+        values = np.broadcast_to(self.mean_, (len(X), 1, len(self.mean_))).copy()
+        values[X[:, 0] > 0.5] = np.nan
+        return fw.Scenarios(values)
+
+
 @pytest.mark.parametrize("problem", [NEWSVENDOR, BUDGETED, PORTFOLIO], ids=type)
 def test_contract(problem):
     check_learner(fw.AutoLearner(problem, SOME, random_state=0), *table())
@@ -208,6 +221,20 @@ def test_a_time_limit_leaves_out_what_is_late():
     with pytest.raises(fw.ForewiseError, match="the time was up"):
         learner.fit(X, y)
     assert len(learner.set_params(time_limit=600).fit(X, y).leaderboard_) >= 2
+
+
+def test_where_nothing_can_be_decided_it_says_so():
+    X, y = wave(40, 0)
+    impossible = fw.Portfolio([0.1, 0.2], 5.0, upper=[1.0, 1.0])
+    with pytest.raises(fw.ForewiseError, match="no candidate's scenarios led to a decision"):
+        fw.AutoLearner(impossible, SOME, n_folds=2, n_scenarios=4).fit(X, np.column_stack([y, y]))
+
+
+def test_rows_without_a_decision_are_told():
+    X, y = wave(60, 0)
+    learner = fw.AutoLearner(NEWSVENDOR, [Partial()], random_state=0).fit(X, y)
+    n_missing = int((X[:, 0] > 0.5).sum())
+    assert f"without {n_missing} of 60 rows that have no decision" in learner.verdict_
 
 
 def test_rows_without_recourse_count_before_the_cost():

@@ -117,6 +117,58 @@ def test_metrics_take_a_bound_problem():
     assert fw.regret(problem, decision, Y) == pytest.approx(0, abs=1e-6)
 
 
+FORMS = {
+    "array": lambda budget: budget.to_numpy(),
+    "column": lambda budget: budget.to_numpy()[:, None],
+    "series": lambda budget: budget,
+    "frame": lambda budget: budget.to_frame(),
+    "dict": lambda budget: {"budget": budget},
+    "Given": lambda budget: fw.Given(budget=budget),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rolling_evaluation_decides_with_each_row_s_own_budget(form):
+    """In every form it is what a loop over the windows does by hand."""
+    days = pd.Series(pd.date_range("2024-01-01", periods=N))
+    budget = pd.Series(BUDGET, name="budget")
+    for predictor in (fw.EmpiricalPredictor(), fw.StackedPredictor([fw.EmpiricalPredictor()])):
+        learner = fw.DecoupledLearner(problem_with_budget(), predictor)
+        judged = fw.evaluate_rolling(
+            learner,
+            X,
+            Y,
+            days,
+            window=30,
+            min_train_days=60,
+            n_scenarios=8,
+            given=FORMS[form](budget),
+        )
+        assert (judged.filter(like="decision_").sum(axis=1) <= BUDGET[60:] + 1e-6).all()
+        past, now = slice(0, 60), slice(60, 90)
+        policy = learner.fit(X[past], Y[past], given=BUDGET[past])
+        by_hand = policy.decide(X[now], 8, 0, given=BUDGET[now])
+        np.testing.assert_allclose(judged.filter(like="decision_")[:30], by_hand)
+    with pytest.raises(fw.InvalidInputError, match="same order"):
+        fw.evaluate_rolling(
+            learner, pd.DataFrame(X), Y, days, window=30, min_train_days=60, given=budget[::-1]
+        )
+
+
+def test_a_vector_does_for_a_parameter_of_one_entry():
+    z, y = cp.Variable(1, nonneg=True), cp.Parameter(1)
+    most = cp.Parameter(1, name="most")
+    problem = fw.CvxpyProblem(
+        cp.Minimize(cp.sum(cp.pos(y - z))), [z <= most], decision=z, outcome=y, given=most
+    )
+    for given in (BUDGET, pd.Series(BUDGET), {"most": pd.Series(BUDGET)}, BUDGET[:, None]):
+        values = fw.Scenarios(np.full((N, 1, 1), 20.0))
+        decision = fw.solve(problem.bound(given), values).decision
+        np.testing.assert_allclose(decision[:, 0], BUDGET)
+    with pytest.raises(fw.InvalidInputError, match=r"shape \(n_contexts, 1\), but"):
+        problem.bound({"most": np.ones((N, 2))})
+
+
 def test_what_is_missing_or_too_short_is_named():
     learner = learners(problem_with_budget())[1]
     with pytest.raises(fw.InvalidInputError, match="given must be passed"):

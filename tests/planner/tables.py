@@ -34,3 +34,13 @@ def days_after(table: pd.DataFrame, n_days: int = 1) -> pd.DataFrame:
         for k in range(1, n_days + 1)
     ]
     return pd.DataFrame(rows)
+
+
+def sold_out_table(n_days: int = 300, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
+    """One store whose stock is often too small, and its true demand."""
+    table = sales_table(n_days, (50.0,), seed)
+    demand = table["sales"].copy()
+    stock = np.random.default_rng(seed + 1).uniform(35, 90, n_days)
+    sold_out = (demand > stock) & ~table["closed"]
+    sold = np.where(sold_out, np.floor(stock), demand)
+    return table.assign(sales=sold, sold_out=sold_out), demand

@@ -74,18 +74,19 @@ def test_days_without_an_outcome_behind_the_last_are_decided(planner, table):
     np.testing.assert_array_equal(orders["decision"], planner.decide(table, future)["decision"])
 
 
-def test_features_use_nothing_later_than_the_horizon(table):
-    for horizon in (1, 3, 8):
-        recipe = quick(horizon=horizon).fit(table).policy_.recipe
-        known = ["store", "promotion", "closed"]
-        fw.testing.check_no_future(recipe.build, table, known=known)
-        # Values of the last days before the horizon count no more than those of the day itself.
-        late = table["date"] > table["date"].max() - pd.Timedelta(days=horizon)
-        changed = table.assign(sales=table["sales"].where(~late, 999.0))
-        last = (table["date"] == table["date"].max()).to_numpy()
-        pd.testing.assert_frame_equal(
-            recipe.build(changed)[last], recipe.build(table)[last], check_exact=True
-        )
+@pytest.mark.parametrize("horizon", [1, 8])
+def test_features_use_nothing_later_than_the_horizon(horizon):
+    table = sales_table(60)
+    recipe = quick(horizon=horizon).fit(table).policy_.recipe
+    known = ["store", "promotion", "closed"]
+    fw.testing.check_no_future(recipe.build, table, known=known, n_days=3)
+    # Values of the last days before the horizon count no more than those of the day itself.
+    late = table["date"] > table["date"].max() - pd.Timedelta(days=horizon)
+    changed = table.assign(sales=table["sales"].where(~late, 999.0))
+    last = (table["date"] == table["date"].max()).to_numpy()
+    pd.testing.assert_frame_equal(
+        recipe.build(changed)[last], recipe.build(table)[last], check_exact=True
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
@@ -195,3 +196,27 @@ def test_why(planner, table):
     decided = planner.decide(table, days_after(table))["decision"].iloc[0]
     assert why.decision["sales"] == decided
     assert "store" in str(why.neighbours[0].label)
+
+
+def test_what_a_mean_or_median_decides_is_noted_and_not_warned_of(table):
+    planner = quick(fw.Newsvendor(shortage=2, excess=2)).fit(table)
+    assert any("a forecast of the median is enough" in note for note in planner.notes_)
+
+
+def test_the_best_of_several_methods(table):
+    candidates = {"all days": fw.EmpiricalPredictor(), "alike": fw.NeighborPredictor(15)}
+    learner = fw.AutoLearner(PROBLEM, candidates, ordered=True, random_state=0)
+    planner = quick(learner=learner).fit(table)
+    assert set(planner.leaderboard_["method"]) >= set(candidates)
+    assert planner.policy_.card.verdict == planner.verdict_ != ""
+    assert planner.policy_.calibration.n_rows == len(planner.judged_.realised)
+    assert len(planner.decide(table, days_after(table))) == 2
+
+
+@pytest.mark.slow
+def test_without_a_learner_it_finds_one():
+    table = sales_table(120)
+    planner = quick(learner=None, time_limit=10).fit(table)
+    orders = planner.decide(table, days_after(table))
+    assert orders["cost_upper"].notna().all()
+    assert planner.verdict_

@@ -199,7 +199,7 @@ def test_a_refit_forgets_what_was_censored(predictor: Predictor) -> None:
 
 @pytest.mark.parametrize(
     "predictor",
-    [ForestPredictor(n_trees=20, n_jobs=1), NeighborPredictor(), EmpiricalPredictor()],
+    [ForestPredictor(n_trees=20, n_jobs=1), NeighborPredictor()],
     ids=named,
 )
 def test_several_outcomes_and_stored_policies(predictor: Predictor, tmp_path: Any) -> None:

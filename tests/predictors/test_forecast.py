@@ -131,3 +131,15 @@ def test_wrong_forecasts_are_refused():
 
     with pytest.raises(fw.InvalidInputError, match="finite"):
         fw.ForecastPredictor(MeanForecast(), Unsure()).fit(mean, y)
+
+    class Masked:
+        def predict(self, X):
+            return np.ma.masked_greater(X, np.median(X))
+
+    with pytest.raises(fw.InvalidInputError, match="Masked predicts must have no masked entries"):
+        fw.ForecastPredictor(MeanForecast(), Masked()).fit(mean, y)
+    relative = fw.ForecastPredictor(MeanForecast(relative=True)).fit(np.abs(mean) + 1, y)
+    assert not relative.sample(0 * mean, 4).values.any()  # nothing is expected
+    below = np.where(np.arange(20)[:, None] == 3, -1.0, 1.0) * (np.abs(mean) + 1)
+    with pytest.raises(fw.InvalidInputError, match=r"must not be negative.* 1 of 20 rows"):
+        relative.sample(below, 4)

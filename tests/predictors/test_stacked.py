@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import forewise as fw
 from forewise.predictors.stacked import scenario_shares
@@ -84,3 +85,17 @@ def test_a_union_of_fitted_predictors_knows_the_texts_of_their_table():
     parts = [fw.NeighborPredictor().fit(X, y), fw.ForestPredictor(random_state=0).fit(X, y)]
     union = fw.StackedPredictor.from_fitted(parts, [0.5, 0.5])
     assert union.sample(X.head(3), 8).values.shape == (3, 8, 1)
+
+
+def test_weights_whose_sum_no_float_holds_are_weights():
+    union = fw.StackedPredictor(PARTS, (1e308, 1e308)).fit(*table(40, 1))
+    assert union.part_weights_.tolist() == [0.5, 0.5]
+
+
+def test_a_union_of_what_was_fitted_to_other_tables_is_refused():
+    X, y = table(40, 2)
+    one, other = (fw.EmpiricalPredictor().fit(X, part) for part in (y, y[:, :1]))
+    with pytest.raises(fw.InvalidInputError, match="same table"):
+        fw.StackedPredictor.from_fitted([one, other], [1, 1])
+    with pytest.raises(NotFittedError):
+        fw.StackedPredictor.from_fitted([one, fw.EmpiricalPredictor()], [1, 1])

@@ -175,13 +175,46 @@ def test_a_bound_that_is_as_good_as_none_makes_nothing_else_inaccurate(bound, cu
         r=torch.cat([-demand[:, None], demand[:, None], zeros], 1)[None],
     )
     solution = fw.solve_program(program, solver, on_failure="return")
-    assert solution.status[0] is fw.Status.OPTIMAL or bound > 1e8
-    if solution.optimal.all():
-        short, over = (demand - 7.9).clamp_min(0), (7.9 - demand).clamp_min(0)
-        x = 1 - 1 / curvature if curvature else 0.0
-        alone = x + 0.5 * curvature * (x**2 - 2 * x)
-        expected = alone + float((3 * short + over).mean())
-        assert float(solution.objective) == pytest.approx(expected, rel=1e-7)
+    short, over = (demand - 7.9).clamp_min(0), (7.9 - demand).clamp_min(0)
+    x = 1 - 1 / curvature if curvature else 0.0
+    alone = x + 0.5 * curvature * (x**2 - 2 * x)
+    expected = alone + float((3 * short + over).mean())
+    assert float(solution.objective) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("bound", [1e6, 1e9, 1e12, 1e16, 1e20, 1e25])
+def test_a_limit_that_is_as_good_as_none_is_none(bound, solver):
+    random = np.random.default_rng(0)
+    returns, demand = random.normal(size=(3, 30, 2)), random.uniform(1, 9, (3, 30, 2))
+    full = [[1.0, 0.3], [0.3, 1.0]]
+
+    def solved(scenarios, make):
+        limited = fw.solve(make(bound), fw.Scenarios(scenarios), solver, on_failure="return")
+        free = fw.solve(make(1e3), fw.Scenarios(scenarios), fw.ReferenceSolver())
+        torch.testing.assert_close(limited.objective, free.objective, rtol=1e-7, atol=1e-8)
+
+    solved(returns, lambda limit: fw.Portfolio([0.1, 0.2], 0.15, upper=[limit, limit]))
+    solved(
+        demand,
+        lambda limit: fw.QuadraticNewsvendor(
+            full, [0, 0], [1, 1], [3, 3], [1, 1], [1, 1], price=[1.0, 1.0], budget=limit
+        ),
+    )
+
+
+def test_a_far_bound_that_is_reached_is_a_bound():
+    """min -x with x ≤ 1e12 beside y ≥ 1, and one context where x costs."""
+    program = fw.ScenarioProgram(
+        weights=torch.ones(2, 1).double(),
+        q=torch.tensor([[-1.0, 1.0], [1.0, 1.0]]).double(),
+        G=torch.tensor([[[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]]]).double(),
+        h=torch.tensor([[1e12, 0.0, -1.0]]).double(),
+    )
+    solution = fw.solve_program(program, on_failure="return")
+    assert solution.status[1] is fw.Status.OPTIMAL
+    torch.testing.assert_close(solution.decision[1], torch.tensor([0.0, 1.0]).double())
+    assert float(solution.objective[0]) == pytest.approx(1 - 1e12)
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)

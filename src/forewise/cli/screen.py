@@ -71,6 +71,7 @@ def notes_for_warnings() -> Iterator[None]:
             note(text)
 
     with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         warnings.showwarning = tell

@@ -11,8 +11,8 @@ import typer
 
 from forewise.cli.screen import escape, result
 
-_LIMIT = 20  # seconds in which methods are compared
-_DAYS = 719  # of the past; the day after them, a Saturday, is decided
+_LIMIT = 25  # seconds in which methods are compared
+_DAYS = 404  # of the past; the day after them, a Saturday, is decided
 
 
 def demo(
@@ -24,7 +24,7 @@ def demo(
         bool, typer.Option("--files", help="Make sales.csv and tomorrow.csv, and no more.")
     ] = False,
 ) -> None:
-    """Two years of three made-up shops: fit, evaluate, decide, explain, report; two minutes."""
+    """A year of three made-up shops: fit, evaluate, decide, explain, report; two minutes."""
     import forewise as fw
     from forewise import tables
 

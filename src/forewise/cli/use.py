@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import pandas as pd
 import typer
 from rich.text import Text
@@ -86,8 +85,10 @@ def explain(
         why = explanation(load(policy), table, future, row)
     if json:
         screen.as_json(why.to_dict())
-    else:
-        result(Text(why.text()))
+        return
+    if future is not None:
+        result(f"[bold]{escape(str(future))}, row {row}[/]\n")
+    result(Text(why.text()))
 
 
 def report(
@@ -143,33 +144,9 @@ def explanation(policy: PlannerPolicy, table: Path, future: Path | None, row: in
     if policy.roles.date is not None or rows is None:
         past = recent(policy, table, first)
     with about(future or table, table):
-        return _explained(policy, past, rows)
-
-
-def _explained(policy: PlannerPolicy, past: Any, future: Any) -> Explanation:
-    """The explanation of the first row that is decided."""
-    import forewise as fw
-
-    rows, wanted = policy.rows(past, future)
-    wanted = wanted[~rows.closed[wanted]][:1]
-    if not len(wanted):
-        raise InvalidInputError("there is no decision to explain: the day is closed")
-    own = rows.take(wanted)
-    given = own.frame[policy.roles.given].reset_index(drop=True) if policy.roles.given else None
-    known = policy.past
-    days = known.days.astype("datetime64[D]").astype(str) if len(known.days) else None
-    names = np.array(known.names)[known.series]
-    labels = (
-        names if days is None else [f"{d} {n}".strip() for d, n in zip(days, names, strict=True)]
-    )
-    contexts = pd.DataFrame(known.contexts, columns=policy.recipe.features)
-    return fw.explain(
-        policy.inner,
-        policy.recipe.contexts(rows, wanted).reset_index(drop=True),
-        given=given,
-        past=(contexts, known.outcome, [str(label).strip() for label in labels]),
-        n_scenarios=policy.n_scenarios,
-    )
+        why = policy.explain(past, rows)
+    # Without --future the table may have several open rows: the first of them.
+    return why[0] if isinstance(why, list) else why
 
 
 def show_decisions(decided: pd.DataFrame) -> None:

@@ -312,6 +312,12 @@ class _Race:
         if not self.records:
             listed = "; ".join(f"{name}: {self.notes[name]}" for name in alive)
             raise ForewiseError(f"no candidate could be fitted in every fold: {listed}")
+        if all(record.failures == len(record.costs) for record in self.records.values()):
+            raise ForewiseError(
+                f"no candidate's scenarios led to a decision of finite cost in any of the "
+                f"{len(self.evaluated_rows)} rows that were judged: solve(problem, "
+                "predictor.sample(X, 64)) says why"
+            )
 
     @property
     def evaluated_rows(self) -> np.ndarray:
@@ -338,7 +344,9 @@ class _Race:
         first = {name: Record.of(self.trials[name]) for name in names}
         ranked = sorted(first, key=lambda name: first[name].rank(problem))
         best = first[ranked[0]]
-        for name in ranked[_KEPT:] if len(self.folds) > 1 else []:
+        if len(self.folds) == 1 or best.failures == len(best.costs):
+            return
+        for name in ranked[_KEPT:]:
             worse = cost_of(problem, first[name].costs) - cost_of(problem, best.costs)
             error = resamples.standard_error(problem, first[name].costs, best.costs)
             if first[name].failures > best.failures or worse > _CLEARLY * error:
@@ -461,6 +469,9 @@ class _Choice:
         problem = race.evaluator.problem
         cost = cost_of(problem, race.records[self.best].costs)
         text = f"{self.best} costs least of the candidates ({cost:.4g})"
+        if failures := race.records[self.best].failures:
+            n_rows = len(race.records[self.best].costs)
+            text += f", without {failures} of {n_rows} rows that have no decision or recourse"
         if self.union is not None:
             listed = ", ".join(f"{weight:.0%} {name}" for name, weight in self.weights.items())
             text += f"; a union costs {cost_of(problem, self.union.costs):.4g}: {listed}"

@@ -16,6 +16,7 @@ from forewise.solvers.base import Solver
 from forewise.solvers.solution import Solution
 
 LEVEL = 0.9  # of the intervals of realised costs
+_INFORMED = 16  # scenarios of which it is asked what knowing them would save
 _BATCHES = 8  # of a decision's scenarios, for its Monte-Carlo error
 
 
@@ -104,15 +105,17 @@ class ScenarioCosts:
 
     def quantiles(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The quantiles that leave out half of 1 − level on each side (n_contexts,)."""
-        order = np.argsort(self.values, axis=1)
-        ranked = np.take_along_axis(self.values, order, axis=1)
-        weights = np.take_along_axis(self.weights, order, axis=1)
-        reached = np.cumsum(weights, axis=1)
-        ends = []
-        for share in ((1 - level) / 2, (1 + level) / 2):
-            place = np.minimum((reached < share - 1e-9).sum(1), ranked.shape[1] - 1)
-            ends.append(ranked[np.arange(len(ranked)), place])
-        return ends[0], ends[1]
+        ends = self.ranks(np.array([(1 - level) / 2, (1 + level) / 2]))
+        lower, upper = np.take_along_axis(self.values, ends, axis=1).T
+        return lower, upper
+
+    def ranks(self, shares: np.ndarray) -> np.ndarray:
+        """Numbers of the scenarios at some levels of the cost (n_contexts, n_shares)."""
+        order = np.argsort(self.values, axis=1, kind="stable")
+        reached = np.cumsum(np.take_along_axis(self.weights, order, axis=1), axis=1)
+        last = self.values.shape[1] - 1
+        places = [np.minimum((reached < share - 1e-9).sum(1), last) for share in shares]
+        return np.take_along_axis(order, np.stack(places, axis=1), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +150,7 @@ class Certificate:
         lower, upper = calibration.interval(costs)
         middle = (scenarios.weights[..., None] * scenarios.values.double()).sum(1, keepdim=True)
         for_mean = solve(problem, Scenarios(middle), solver, on_failure="return").decision
-        informed = _informed_costs(problem, scenarios, solver)
+        informed = _informed_costs(problem, scenarios, costs, solver)
         return cls(
             expected,
             lower,
@@ -158,16 +161,27 @@ class Certificate:
         )
 
 
-def _informed_costs(problem: Problem, scenarios: Scenarios, solver: Solver) -> np.ndarray:
-    """Mean cost of the decisions that know the scenario (n_contexts,)."""
-    rows = torch.arange(scenarios.n_contexts).repeat_interleave(scenarios.n_scenarios)
-    outcome = scenarios.values.detach().double().flatten(0, 1)
-    own = problem.for_contexts(rows)
-    certain = Scenarios(outcome[:, None])
+def _informed_costs(
+    problem: Problem, scenarios: Scenarios, costs: ScenarioCosts, solver: Solver
+) -> np.ndarray:
+    """Mean cost of the decisions that know the scenario (n_contexts,).
+
+    Of many scenarios some are enough: those that are evenly spread in what the decision costs.
+    """
+    count = scenarios.n_scenarios
+    weights = torch.from_numpy(costs.weights)
+    values = scenarios.values.detach().double()
+    if count > _INFORMED:
+        shares = (np.arange(_INFORMED) + 0.5) / _INFORMED
+        picks = torch.from_numpy(costs.ranks(shares))
+        values = values.gather(1, picks[..., None].expand(-1, -1, values.shape[2]))
+        weights, count = torch.full(picks.shape, 1 / _INFORMED, dtype=torch.float64), _INFORMED
+    outcome = values.flatten(0, 1)
+    own = problem.for_contexts(torch.arange(scenarios.n_contexts).repeat_interleave(count))
     with torch.no_grad():
-        decision = solve(own, certain, solver, on_failure="return").decision
-        costs = own.unchecked_cost(decision.double(), outcome)
-    return (scenarios.weights * costs.reshape(scenarios.n_contexts, -1)).sum(1).numpy()
+        decision = solve(own, Scenarios(outcome[:, None]), solver, on_failure="return").decision
+        informed = own.unchecked_cost(decision.double(), outcome)
+    return (weights * informed.reshape(-1, count)).sum(1).numpy()
 
 
 def _monte_carlo_error(

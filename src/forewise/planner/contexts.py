@@ -273,6 +273,18 @@ class Recipe:
                 named = base.assign(**{part.name: own})
                 before = features.lag(named, part.name, 1, _KEY, _DAY)
                 made.append(before.fillna({before.columns[0]: pd.Series(own)}))
+        for name, flags in zip(self.roles.outcome, rows.censored.T, strict=True):
+            # What was sold says less of demand where it was all there was.
+            if self.roles.sold_out:
+                flag = f"{name}_sold_out"
+                named = base.assign(**{flag: np.where(np.isnan(base[name]), np.nan, flags)})
+                made.append(features.lag(named, flag, self.roles.horizon, _KEY, _DAY))
+                made.append(
+                    features.rolling(
+                        named, flag, 28, ("mean",), _KEY, _DAY,
+                        min_values=1, horizon=self.roles.horizon,
+                    )
+                )  # fmt: skip
         for part, values in zip(self.lagged, rows.lagged.T, strict=True):
             named = base.assign(**{part.name: values})
             made.append(features.lag(named, part.name, self.roles.horizon, _KEY, _DAY))

@@ -131,11 +131,17 @@ def evaluate(
     roles = planner._roles()
     named = [current] if isinstance(current, str) else list(current or ())
     frame = roles.checked(table, "table", [*roles.needed, *roles.outcome, *named])
+    wanted = planner.problem.n_decisions(len(roles.outcome))
+    if named and len(named) != wanted:
+        raise InvalidInputError(
+            f"current must name a column for each of the {wanted} decision(s), but names {named}"
+        )
     frame = frame.set_axis(pd.RangeIndex(len(frame)))
+    spare = [name for name in named if name not in {*roles.needed, *roles.outcome}]
     windows, first = _windows(planner, frame, window, min_train_days)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)  # given by the planner's own fit
-        planner.fit(frame.loc[first].drop(columns=named))
+        planner.fit(frame.loc[first].drop(columns=spare))
         data = _all_rows(planner, frame)
     parts = _Rolled(planner, data).run(windows)
     return _evaluation(planner, frame, data, parts, named, level)
@@ -315,11 +321,6 @@ def _current_costs(
     """Costs of the decisions that were made then; NaN where none is written."""
     frame = data.rows.frame.iloc[rows]
     decisions = np.column_stack([numbers(frame[name]) for name in current])
-    wanted = planner.policy_.inner.n_decisions
-    if decisions.shape[1] != wanted:
-        raise InvalidInputError(
-            f"current must name a column for each of the {wanted} decision(s), but names {current}"
-        )
     costs = np.full(len(rows), np.nan)
     made = ~np.isnan(decisions).any(axis=1)
     given = None if data.given is None else data.given.iloc[rows[made]].reset_index(drop=True)

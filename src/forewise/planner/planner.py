@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from forewise.exceptions import ColumnWarning, InputTypeError, InvalidInputError
-from forewise.learners import AutoLearner, DecoupledLearner, Learner
+from forewise.learners import AutoLearner, DecoupledLearner, DirectLearner, Learner
 from forewise.learners.auto import default_candidates
 from forewise.planner.certificate import Calibration
 from forewise.planner.contexts import Recipe, Rows
@@ -144,14 +144,13 @@ class Planner(BaseEstimator):
         given = learned.frame[recipe.roles.given].reset_index(drop=True)
         data = TrainingData(recipe, learned, contexts, given if recipe.roles.given else None)
         seed = int(as_random_state(self.random_state).randint(2**31))
+        equivalent = self.problem.certainty_equivalent()
+        if equivalent is not None:
+            notes.append(f"a forecast of the {equivalent.statistic} is enough: {equivalent.reason}")
         learner = self._learner(data, seed)
         data.fit(learner)
         if not isinstance(learner.policy_, ScenarioPolicy):
-            raise InputTypeError(
-                f"learner must draw scenarios, which certificates are made of, but a "
-                f"{type(learner).__name__} decides without: use a DecoupledLearner or a "
-                "CombinedLearner"
-            )
+            raise _without_scenarios(learner)
         held = getattr(learner, "held_out_", None) or data.held_out(learner, n_scenarios, seed)
         judged = data.judged(learner.policy_, held.rows, held.scenarios)
         calibration = _calibration(judged, notes)
@@ -256,6 +255,8 @@ class Planner(BaseEstimator):
     def _learner(self, data: TrainingData, seed: int) -> Learner:
         """A learner of the planner's problem, not fitted yet."""
         own = self.learner
+        if isinstance(own, DirectLearner):
+            raise _without_scenarios(own)
         if isinstance(own, Learner):
             return clone(own).set_params(problem=self.problem)
         if own is not None:
@@ -264,8 +265,8 @@ class Planner(BaseEstimator):
         ordered, n_rows = self.date is not None, len(data.rows)
         candidates = default_candidates(*data.shape, ordered, seed)
         if n_rows > _LARGE:
-            candidates.pop("neighbours")
-            candidates.pop("forest")
+            for slow in ("neighbours", "forest"):  # they decide by a look at every training row
+                candidates.pop(slow, None)
         return AutoLearner(
             self.problem,
             {name: data.relative(predictor) for name, predictor in candidates.items()},
@@ -277,6 +278,13 @@ class Planner(BaseEstimator):
             random_state=seed,
             progress=self.progress,
         )
+
+
+def _without_scenarios(learner: Learner) -> InputTypeError:
+    return InputTypeError(
+        f"learner must draw scenarios, which certificates are made of, but a "
+        f"{type(learner).__name__} decides without: use a DecoupledLearner or a CombinedLearner"
+    )
 
 
 def _calibration(judged: Judged, notes: list[str]) -> Calibration:

@@ -200,6 +200,7 @@ class PlannerPolicy(StoredPolicy):
         out.tell(decided.closed, "closed")
         self._tell_of_the_past(out, rows, wanted)
         self._tell_of_gaps(out, contexts, places)
+        self._tell_of_extrapolation(out, contexts, places)
         if not np.isfinite(self.calibration.score):
             out.tell(~decided.closed, "too few past decisions for an interval of the cost")
         result = self._result(decided, out)
@@ -351,6 +352,16 @@ class PlannerPolicy(StoredPolicy):
                 rows = np.zeros(len(out.note), dtype=bool)
                 rows[places[days == count]] = True
                 out.tell(rows, f"the last {name} known is {count:.0f} days ago, longer than usual")
+
+    def _tell_of_extrapolation(
+        self, out: _Columns, contexts: pd.DataFrame, places: np.ndarray
+    ) -> None:
+        """Notes of rows that are unlike any in training."""
+        if not len(contexts):
+            return
+        predictor, rows = self.inner.predictor, np.zeros(len(out.note), dtype=bool)
+        rows[places] = predictor.extrapolates(predictor.check_contexts(contexts))
+        out.tell(rows, "unlike any day in training: the forecast may be far off")
 
     def _result(self, decided: Rows, out: _Columns) -> pd.DataFrame:
         frame: dict[str, Any] = {}

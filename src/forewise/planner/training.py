@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,10 @@ class TrainingData:
         if self.censored is not None:
             more["censored"] = self.censored[rows]
         X, y = (take_rows(part, rows) for part in (self.contexts, self.outcome))
-        learner.fit(X.reset_index(drop=True), y.reset_index(drop=True), **more)
+        with warnings.catch_warnings():
+            # The planner notes it once, and there may be many fits.
+            warnings.filterwarnings("ignore", "uncertainty cannot change")
+            learner.fit(X.reset_index(drop=True), y.reset_index(drop=True), **more)
 
     def drawn(self, policy: Any, rows: np.ndarray, n_scenarios: int, seed: int) -> Scenarios:
         """Scenarios of some rows, by a policy that was not fitted to them."""

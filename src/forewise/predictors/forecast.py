@@ -20,6 +20,7 @@ from forewise.exceptions import InvalidInputError, StorageError
 from forewise.predictors.base import Predictor
 from forewise.predictors.sampling import equal_picks, outcome_order, quantiles_at
 from forewise.scenarios import Scenarios
+from forewise.validation.arguments import as_tensor
 from forewise.validation.parameters import came_as, require_count, require_instance, require_level
 
 _MAX_SCORE = 4.0  # of an outcome beyond all quantiles of its forecast
@@ -75,6 +76,12 @@ class MeanForecast(Forecast):
 
     def values(self, forecast: np.ndarray, noise: np.ndarray) -> np.ndarray:
         mean = forecast[:, None, :, 0]
+        if self.relative and (mean < 0).any():
+            raise InvalidInputError(
+                "forecasts must not be negative for MeanForecast(relative=True), but "
+                f"{int((mean < 0).any(axis=(1, 2)).sum())} of {len(mean)} rows have one that is: "
+                "correct these rows, or use MeanForecast()"
+            )
         return mean * noise if self.relative else mean + noise
 
 
@@ -188,7 +195,8 @@ class ForecastPredictor(Predictor):
         Already fitted, to other rows than those passed to `fit`: errors on a model's own training
         rows are too small. ``predict(X)`` gives (n_contexts,) or (n_contexts, columns), a list
         a column each. Without it the contexts are the forecasts themselves. Columns are those of
-        the first outcome, then of the second, and so on.
+        the first outcome, then of the second, and so on. Where its predictions depend on the other
+        rows by rounding, as those of matrix products do, so do scenarios.
 
     Examples
     --------
@@ -240,8 +248,9 @@ class ForecastPredictor(Predictor):
                 "model must be an object with a method predict, or a list of such, but is "
                 f"{came_as(model)}"
             )
-        found = np.asarray(model.predict(X), dtype=float)
-        if len(found) != len(X) or not np.isfinite(found).all():
+        name = f"what {type(model).__name__} predicts"
+        found = as_tensor(name, model.predict(X)).detach().cpu().double().numpy()
+        if not found.ndim or len(found) != len(X) or not np.isfinite(found).all():
             raise InvalidInputError(
                 f"model must predict a finite number for each of {len(X)} rows, but "
                 f"{type(model).__name__} gives an array {found.shape} "

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
@@ -48,9 +49,14 @@ class StackedPredictor(Predictor):
         union = cls([clone(part) for part in parts], [float(weight) for weight in weights])
         union.parts_ = list(parts)
         union.part_weights_ = union._checked_weights()
+        fitted = vars(parts[0])
+        for part in parts:
+            check_is_fitted(part)
+            if any(vars(part).get(n) != fitted.get(n) for n in ("n_features_in_", "n_outcomes_")):
+                raise InvalidInputError("parts must be fitted to the same table, but have others")
         columns = ("n_features_in_", "feature_names_in_", "table_columns_")
         table = {*columns, "n_outcomes_", "outcome_names_"}
-        union.restore({name: part for name, part in vars(parts[0]).items() if name in table})
+        union.restore({name: part for name, part in fitted.items() if name in table})
         return union
 
     def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
@@ -75,8 +81,9 @@ class StackedPredictor(Predictor):
         if self.weights is None:
             return np.full(count, 1 / count)
         weights = require_nonnegative("weights", as_vector("weights", self.weights, count)).numpy()
-        if not weights.sum() > 0:
+        if not weights.any():
             raise InvalidInputError("weights must not all be zero, but they are")
+        weights /= weights.max()  # whose sum may be more than a float holds
         return weights / weights.sum()
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:

@@ -26,6 +26,7 @@ from forewise.solvers.interior_point.certificates import search_certificate
 from forewise.solvers.interior_point.core import ProgramArrays, no_points
 from forewise.solvers.interior_point.differentiation import TensorPoints
 from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
+from forewise.solvers.interior_point.loose_bounds import solve_with_nearer_bounds
 from forewise.solvers.interior_point.solver import assemble
 from forewise.solvers.interior_point.verification import (
     ACCEPTED,
@@ -71,6 +72,9 @@ class ReferenceSolver(ProgramSolver):
         """Solve the contexts one after the other."""
         if program.bounds:
             return solve_with_bounds(program, self.solve_program)
+        return solve_with_nearer_bounds(program, self._solve_in_units)
+
+    def _solve_in_units(self, program: ScenarioProgram) -> Solution:
         arrays, units = units_of(program)
         if units is None:
             return self._solve(program, arrays)

@@ -201,12 +201,13 @@ class Solution:
             return type(mine)(*map(put, vars(mine).values(), vars(others).values()))
 
         status = dict(zip(contexts, other.status, strict=True))
-        certificates = {contexts[i]: proof for i, proof in other.certificates.items()}
+        certificates = {i: proof for i, proof in self.certificates.items() if i not in status}
+        certificates |= {contexts[i]: proof for i, proof in other.certificates.items()}
         names = [name for name in vars(self) if name not in ("status", "certificates")]
         return replace(
             self,
             status=tuple(status.get(i, mine) for i, mine in enumerate(self.status)),
-            certificates={**self.certificates, **certificates},
+            certificates=certificates,
             **{name: put(getattr(self, name), getattr(other, name)) for name in names},
         )
 

@@ -531,7 +531,8 @@ def _cell(column: pd.Series, texts: list[str]) -> str:
     """The first row with one of the texts, and the text."""
     rows = column.astype(str).str.strip().isin(texts).to_numpy()
     row = int(rows.argmax())
-    return f"row {column.index[row]!r} has {str(column.iloc[row]).strip()!r}"
+    label = column.index[row : row + 1].tolist()[0]  # a number of Python's, where it is one
+    return f"row {label!r} has {str(column.iloc[row]).strip()!r}"
 
 
 def _is_numeric(column: pd.Series) -> bool:

@@ -16,9 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from forewise.problems import Problem, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.smps import TwoStageProgram
-from forewise.solvers import Status, solve_program
+from forewise.solvers import AutoSolver, InteriorPointSolver, Solution, Status
+from forewise.solvers.base import ProgramSolver
 from forewise_lab.bench.smps.extensive import ExtensiveLp, extensive_lp
 
 Array = np.ndarray
@@ -70,13 +72,26 @@ def built(
     return call, lp, time.perf_counter() - start
 
 
+@dataclass(frozen=True, repr=False)
+class InteriorPointAlone(ProgramSolver):
+    """forewise without what `AutoSolver` does next, which is to ask HiGHS, a peer."""
+
+    def unsupported_reason(self, problem: Problem) -> str | None:
+        """That of the interior point."""
+        return InteriorPointSolver().unsupported_reason(problem)
+
+    def solve_program(self, program: ScenarioProgram) -> Solution:
+        """The interior point's solution, whatever its status."""
+        return InteriorPointSolver().solve_program(program)
+
+
 def _forewise(
     program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float
 ) -> Call:
-    blocks = program.program(scenarios)
+    blocks, solver = program.program(scenarios), AutoSolver(general=InteriorPointAlone())
 
     def call() -> tuple[str, Array, int]:
-        solution = solve_program(blocks)
+        solution = solver.solve_program(blocks)
         status = solution.status[0]
         x = torch.cat([solution.decision[0], solution.recourse[0].flatten()])
         verdict = SOLVED if status is Status.OPTIMAL else str(status)

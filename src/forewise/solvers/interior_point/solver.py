@@ -27,6 +27,7 @@ from forewise.solvers.interior_point.differentiation import (
     optimal_value,
 )
 from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
+from forewise.solvers.interior_point.loose_bounds import solve_with_nearer_bounds
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
 from forewise.solvers.solution import Certificate, Duals, Solution, Status, only
 
@@ -75,6 +76,9 @@ class InteriorPointSolver(ProgramSolver):
         """Solve every context of a program; failures are statuses, not exceptions."""
         if program.bounds:
             return solve_with_bounds(program, self.solve_program)
+        return solve_with_nearer_bounds(program, self._solve_in_units)
+
+    def _solve_in_units(self, program: ScenarioProgram) -> Solution:
         arrays, units = units_of(program)
         if units is None:
             return self._solve(program, arrays)
