@@ -383,3 +383,18 @@ def test_what_has_no_scenarios_is_refused(shop):
         fw.explain(fw.DecoupledLearner(fw.Newsvendor(3, 1)), np.zeros((1, 1)))
     with pytest.raises(InvalidInputError, match="policy must be"):
         fw.explain(torch.nn.Linear(1, 1), np.zeros((1, 1)))
+    direct = fw.policy.DirectPolicy(fw.Newsvendor(3, 1), fw.PointPredictor(), 1)
+    with pytest.raises(InvalidInputError, match="direct rule"):
+        fw.explain(direct, np.zeros((1, 1)))
+
+
+def test_variances_of_a_relative_predictor_are_in_the_units_of_the_outcome(shop):
+    X, y, _ = shop
+    numbers = X[["temperature"]].assign(level=np.log(100.0))
+    inner = fw.GaussianProcessPredictor(random_state=0)
+    predictor = fw.RelativePredictor(inner, [1]).fit(numbers, y)
+    policy = fw.policy.ScenarioPolicy(fw.Newsvendor(3, 1), predictor)
+    why = fw.explain(policy, numbers.iloc[:1])
+    plain = predictor.part_.epistemic_aleatoric(numbers.iloc[:1])
+    assert [p.epistemic for p in why.uncertainty] == pytest.approx((1e4 * plain[0][0]).tolist())
+    assert [p.aleatoric for p in why.uncertainty] == pytest.approx((1e4 * plain[1][0]).tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -13,45 +13,22 @@ import pytest
 
 import forewise as fw
 from forewise.exceptions import InvalidInputError, StorageError
+from forewise.planner.evaluation import Evaluation
 from forewise.report import report
 
 EVIL = "<img src=x onerror=alert(1)>&\"'$x$"
 VOID = {"meta", "path", "use", "rect", "br"}
 
 
-@dataclass
-class Evaluation:
+def evaluated(costs):
     """What `Planner.evaluate` returns, made of costs that are known here."""
-
-    costs: pd.DataFrame
-    baseline: str = "today"
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def summary(self):
-        tables = {
-            name: self.costs[["date"]].assign(cost=self.costs[f"cost_{name}"])
-            for name in ("planner", "today", "SAA")
-        }
-        return fw.metrics.compare_rolling(tables, self.baseline, n_resamples=200)
-
-    @property
-    def saving(self):
-        row = self.summary.loc["planner"]
-        return {
-            "estimate": -row["difference"], "lower": -row["difference_upper"],
-            "upper": -row["difference_lower"], "share": -row["relative"],
-            "share_lower": -row["relative_upper"], "share_upper": -row["relative_lower"],
-            "total": -row["difference"] * len(self.costs),
-        }  # fmt: skip
-
-    @property
-    def coverage(self):
-        inside = self.costs["cost_planner"].between(
-            self.costs["cost_lower"], self.costs["cost_upper"]
-        )
-        found = inside.groupby(self.costs["date"].dt.strftime("%Y-%m")).agg(["mean", "size"])
-        return found.set_axis(["covered", "n_rows"], axis=1)
+    tables = {
+        name: costs[["date"]].assign(cost=costs[f"cost_{name}"])
+        for name in ("planner", "today", "SAA")
+    }
+    return Evaluation(
+        fw.metrics.compare_rolling(tables, "today", n_resamples=200), costs, "today", []
+    )
 
 
 def made(gain=10.0, name="Harbour", n_days=70):
@@ -81,7 +58,7 @@ def made(gain=10.0, name="Harbour", n_days=70):
         "expected_cost": [15.0, np.nan], "cost_lower": [0.0, np.nan], "cost_upper": [53.9, np.nan],
         "note": ["", name],
     })  # fmt: skip
-    return table, policy, Evaluation(costs), decisions
+    return table, policy, evaluated(costs), decisions
 
 
 class Page(HTMLParser):
@@ -170,8 +147,8 @@ def test_names_of_a_table_cannot_do_anything(tmp_path):
     table, policy, evaluation, decisions = made(name=EVIL)
     renamed = {"store": EVIL, "sales": f"sales {EVIL}"}
     policy.roles = SimpleNamespace(outcome=[renamed["sales"]], date="date", series=[EVIL])
-    evaluation.costs = evaluation.costs.rename(columns=renamed)
-    evaluation.notes.append(EVIL)
+    costs = evaluation.costs.rename(columns=renamed)
+    evaluation = replace(evaluation, costs=costs, notes=[EVIL])
     X = pd.DataFrame({EVIL: np.arange(20.0)})
     learner = fw.DecoupledLearner(policy.problem, fw.NeighborPredictor()).fit(X, X[EVIL])
     why = fw.explain(learner, X.head(1), past=(X, X[EVIL], [EVIL] * 20))
@@ -201,11 +178,7 @@ def test_a_table_without_dates_or_series(tmp_path):
     table, policy, evaluation, decisions = made()
     policy.roles = SimpleNamespace(outcome=["sales"], date=None, series=[])
     policy.card.first = policy.card.last = ""
-    summary, coverage = evaluation.summary, evaluation.coverage.set_axis(["all"] * 3)[:1]
-    plain = SimpleNamespace(
-        costs=evaluation.costs.drop(columns=["date", "store"]), summary=summary, coverage=coverage,
-        saving=evaluation.saving, baseline="today", notes=[],
-    )  # fmt: skip
+    plain = replace(evaluation, costs=evaluation.costs.drop(columns=["date", "store"]))
     page = written(tmp_path, table, policy, plain, decisions=decisions[["decision"]])
     assert "Decisions over time" not in page.text
     assert "Worst days" in page.text
@@ -216,7 +189,7 @@ def test_scale_does_not_matter(tmp_path):
     costs = evaluation.costs.copy()
     for column in costs.filter(like="cost_"):
         costs[column] *= 1e8
-    page = written(tmp_path, table, policy, replace(evaluation, costs=costs))
+    page = written(tmp_path, table, policy, evaluated(costs))
     assert f"Saves {100 * evaluation.saving['share']:.0f} %" in page.text
 
 

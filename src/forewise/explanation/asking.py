@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from forewise.exceptions import InvalidInputError
 from forewise.explanation.case import Case
@@ -12,8 +13,7 @@ from forewise.explanation.causes import binding_constraints, cost_curves, driver
 from forewise.explanation.explanation import Explanation
 from forewise.explanation.neighbours import Past, changes, neighbours
 from forewise.explanation.sensitivity import sensitivities
-from forewise.learners.base import Learner
-from forewise.policy.base import Policy, ScenarioPolicy
+from forewise.policy.base import DirectPolicy, ScenarioPolicy
 from forewise.predictors.base import require_fitted
 from forewise.validation.frames import as_frame, take_rows
 from forewise.validation.given import given_rows
@@ -22,7 +22,7 @@ from forewise.validation.tables import check_same_rows
 
 
 def explain(
-    policy: Policy | Learner,
+    policy: Any,
     X: Any,
     *,
     given: Any = None,
@@ -58,14 +58,18 @@ def explain(
     >>> why = explain(learner, X.head(1), past=(X, y, dates))  # doctest: +SKIP
     >>> print(why.text())  # doctest: +SKIP
     """
-    if isinstance(policy, Learner):
+    if isinstance(policy, BaseEstimator):
         require_fitted(policy)
         policy = policy.policy_
+    if isinstance(policy, DirectPolicy):
+        raise InvalidInputError(
+            "policy must draw scenarios, which explain a decision, but is a direct rule without "
+            "any: use a DecoupledLearner or a CombinedLearner"
+        )
     if not isinstance(policy, ScenarioPolicy):
         raise InvalidInputError(
             "policy must be a ScenarioPolicy, or a learner that has fitted one, but is a "
-            f"{type(policy).__name__}: a direct rule has no scenarios that could explain a "
-            "decision; a DecoupledLearner or CombinedLearner has"
+            f"{type(policy).__name__}; a planner explains by planner.explain(table, future)"
         )
     n_scenarios = require_count("n_scenarios", n_scenarios)
     seed = int(as_random_state(random_state).randint(2**31))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from forewise.evaluation.costs import chunks, realised_costs
 from forewise.policy.base import ScenarioPolicy, collapsed
 from forewise.problems.base import Problem, RiskAverseProblem
 from forewise.problems.feasibility import feasible_contexts
@@ -22,7 +22,7 @@ from forewise.validation.arguments import WORKING_DTYPE
 EXPLAINED = 12
 # Reweightings of the scenarios; sorting is so fast that it can have many.
 _REWEIGHTINGS, _MANY_REWEIGHTINGS = 32, 256
-_ENTRIES = 2**19
+_ENTRIES = 2**19  # numbers of a piece of work
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,8 @@ class Case:
     def decisions_at(self, contexts: np.ndarray) -> np.ndarray:
         """What the policy decides in other contexts ``(n, n_inputs)``, NaN where it cannot."""
         found = np.empty((len(contexts), len(self.decision)))
-        for part in chunks(len(contexts), self.n_scenarios * max(4, self.scenarios.n_outcomes)):
+        entries = self.n_scenarios * max(4, self.scenarios.n_outcomes)
+        for part in _pieces(len(contexts), entries):
             own = self.policy._decide(self.problem, contexts[part], self.n_scenarios, self.seed)
             found[part] = own.decision.detach().numpy()
         return found
@@ -108,10 +109,11 @@ class Case:
         values = self.scenarios.values[0]
         M, width = values.shape
         found = decisions.new_empty(len(decisions), M)
-        for part in chunks(len(decisions), M * (width + decisions.shape[1]), _ENTRIES):
+        for part in _pieces(len(decisions), M * (width + decisions.shape[1])):
             chosen = decisions[part].repeat_interleave(M, 0)
             outcome = values.repeat(len(decisions[part]), 1)
-            found[part] = realised_costs(self.problem, chosen, outcome).reshape(-1, M)
+            with torch.no_grad():
+                found[part] = self.problem.unchecked_cost(chosen, outcome).reshape(-1, M)
         like = values.abs().amax().expand(len(decisions), 1)
         constraints = self.problem.constraints(decisions.shape[1])
         allowed = feasible_contexts(constraints, decisions, like, "infinite")
@@ -142,3 +144,10 @@ class Case:
         many = Scenarios(values.expand(n, -1, -1), weights)
         solution = solve(problem, collapsed(problem, many), self.policy.solver, "return")
         return solution.decision[solution.optimal]
+
+
+def _pieces(count: int, entries: int) -> Iterator[slice]:
+    """Slices that cover `count` things of so many numbers, each of a bounded size."""
+    size = max(1, _ENTRIES // entries)
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))

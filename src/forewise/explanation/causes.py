@@ -10,7 +10,7 @@ import torch
 
 from forewise.explanation.case import Case
 from forewise.explanation.parts import Binding, CostCurve, Drivers, Unavailable, Uncertainty
-from forewise.predictors import StackedPredictor
+from forewise.predictors import Predictor, RelativePredictor, StackedPredictor
 from forewise.problems.base import without_risk
 from forewise.problems.feasibility import Constraints, as_constant
 from forewise.problems.programs import IntegerProgram, ScenarioProgram
@@ -161,24 +161,35 @@ class _Decomposes(Protocol):
 def uncertainty(case: Case) -> list[Uncertainty] | Unavailable:
     """Epistemic and aleatoric variance of every outcome."""
     predictor = case.policy.predictor
+    inner = predictor.part_ if isinstance(predictor, RelativePredictor) else predictor
     if isinstance(predictor, StackedPredictor):
-        (epistemic, aleatoric), how = (
-            _of_union(case, predictor),
-            "disagreement of the union's parts",
-        )
-    elif isinstance(predictor, _Decomposes):
-        epistemic, aleatoric = (part[0] for part in predictor.epistemic_aleatoric(case.row))
-        how = f"the {type(predictor).__name__}'s own uncertainty of what it has learned"
+        parts, how = _of_union(case, predictor), "disagreement of the union's parts"
     else:
-        return Unavailable(
-            f"{type(predictor).__name__} draws from one distribution and does not say how sure "
-            "it is of it; BayesianPredictor, EnsemblePredictor, GaussianProcessPredictor and "
-            "unions of several predictors do"
-        )
+        known, how = _decomposed(case, predictor), f"by the {type(inner).__name__} itself"
+        if known is None:
+            return Unavailable(
+                f"{type(inner).__name__} draws from one distribution and does not say how sure "
+                "it is of it; BayesianPredictor, EnsemblePredictor, GaussianProcessPredictor and "
+                "unions of several predictors do"
+            )
+        parts = known
+    epistemic, aleatoric = parts
     return [
         Uncertainty(name, float(of_model), float(noise), how)
         for name, of_model, noise in zip(case.outcome_names, epistemic, aleatoric, strict=True)
     ]
+
+
+def _decomposed(case: Case, predictor: Predictor) -> tuple[np.ndarray, np.ndarray] | None:
+    """Both variances ``(n_outcomes,)`` as the predictor knows them; None where it does not."""
+    if isinstance(predictor, RelativePredictor):
+        inner = _decomposed(case, predictor.part_)
+        size = np.exp(2 * case.context[0, predictor.level_columns_])
+        return None if inner is None else (size * inner[0], size * inner[1])
+    if not isinstance(predictor, _Decomposes):
+        return None
+    epistemic, aleatoric = predictor.epistemic_aleatoric(case.row)
+    return epistemic[0], aleatoric[0]
 
 
 def _of_union(case: Case, union: StackedPredictor) -> tuple[np.ndarray, np.ndarray]:
@@ -190,8 +201,8 @@ def _of_union(case: Case, union: StackedPredictor) -> tuple[np.ndarray, np.ndarr
         mean = weight @ values
         means.append(mean.numpy())
         totals.append((weight @ (values - mean).square()).numpy())
-        known = isinstance(part, _Decomposes)
-        own.append(part.epistemic_aleatoric(case.row)[0][0] if known else np.zeros(len(mean)))
+        known = _decomposed(case, part)
+        own.append(np.zeros(len(mean)) if known is None else known[0])
     between = weights @ (np.array(means) - weights @ np.array(means)) ** 2
     within = np.minimum(own, totals)
     return between + weights @ within, weights @ (np.array(totals) - within)

@@ -20,6 +20,11 @@ def change(value: float) -> str:
     return f"+{rounded(value)}" if value > 0 else rounded(value)
 
 
+def percent(share: float) -> str:
+    """A share without digits behind the point."""
+    return f"{100 * share:.0f} %"
+
+
 def value_of(value: Any) -> str:
     """A value of the user's table."""
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
@@ -74,9 +79,8 @@ def _scenarios(why: Findings) -> list[str]:
         lines.append(f"Which scenarios count most is unknown: {drivers.share.reason}.")
     for i, name in enumerate(why.names[:_SHOWN]):
         leading = drivers.leading(i)
-        asks = (
-            f"{drivers.more[i]:.0%} of the scenarios ask for more, {drivers.less[i]:.0%} for less"
-        )
+        more, less = percent(drivers.more[i]), percent(drivers.less[i])
+        asks = f"{more} of the scenarios ask for more, {less} for less"
         if isinstance(drivers.share, Unavailable):
             lines.append(f"{name}: {asks}.")
             continue
@@ -137,8 +141,8 @@ def _uncertainty(why: Findings) -> list[str]:
     return [
         f"{part.outcome}: standard deviation "
         f"{rounded(math.sqrt(part.epistemic + part.aleatoric))}; "
-        f"{part.epistemic_share:.0%} of the variance is ignorance that more data would reduce, "
-        f"the rest is noise ({part.how})."
+        f"{percent(part.epistemic_share)} of the variance is ignorance that more data would "
+        f"reduce, the rest is noise ({part.how})."
         if part.epistemic + part.aleatoric > 0
         else f"{part.outcome}: a point forecast, without uncertainty."
         for part in why.uncertainty[:_SHOWN]

@@ -4,7 +4,6 @@
 them together, `style` is how it looks, `writing` puts it on disk.
 """
 
-from forewise.report.inputs import Evaluated, PlannedPolicy
 from forewise.report.writing import report
 
-__all__ = ["Evaluated", "PlannedPolicy", "report"]
+__all__ = ["report"]

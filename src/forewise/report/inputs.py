@@ -2,84 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise.explanation import Explanation
+from forewise.planner.evaluation import Evaluation
+from forewise.planner.policy import PlannerPolicy
 from forewise.validation.frames import as_frame
 
 _METHOD = "planner"  # what the policy is called in an evaluation
-
-
-class Card(Protocol):
-    """What is known of a fit."""
-
-    notes: list[str]
-    verdict: str
-    columns: dict[str, list[Any]]
-    leaderboard: dict[str, list[Any]]
-    n_rows: int
-    first: str
-    last: str
-
-
-class Roles(Protocol):
-    """Which column is what."""
-
-    outcome: Sequence[str]
-    date: str | None
-    series: Sequence[str]
-
-
-class PlannedPolicy(Protocol):
-    """What a report asks of a `PlannerPolicy`."""
-
-    @property
-    def card(self) -> Card: ...
-
-    @property
-    def roles(self) -> Roles: ...
-
-    @property
-    def problem(self) -> Any: ...
-
-    @property
-    def decision_names(self) -> list[str]: ...
-
-
-class Evaluated(Protocol):
-    """What a report asks of an `Evaluation`: `Planner.evaluate` describes the tables."""
-
-    @property
-    def summary(self) -> pd.DataFrame: ...
-
-    @property
-    def costs(self) -> pd.DataFrame: ...
-
-    @property
-    def baseline(self) -> str: ...
-
-    @property
-    def notes(self) -> list[str]: ...
-
-    @property
-    def saving(self) -> dict[str, float]: ...
-
-    @property
-    def coverage(self) -> pd.DataFrame: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
     """All that a page shows."""
 
-    policy: PlannedPolicy
-    evaluation: Evaluated | None
+    policy: PlannerPolicy
+    evaluation: Evaluation | None
     decisions: pd.DataFrame | None
     explanation: Explanation | None
     outcome: pd.DataFrame | None  # of the decided rows of the evaluation, in its order
@@ -87,9 +30,9 @@ class Content:
     @classmethod
     def checked(
         cls,
-        policy: PlannedPolicy,
+        policy: PlannerPolicy,
         table: Any,
-        evaluation: Evaluated | None,
+        evaluation: Evaluation | None,
         decisions: Any,
         explanation: Explanation | None,
     ) -> Content:
@@ -131,7 +74,7 @@ class Content:
         return list(zip(decisions, outcomes, strict=True))
 
 
-def _outcomes(policy: PlannedPolicy, table: Any, evaluation: Evaluated) -> pd.DataFrame:
+def _outcomes(policy: PlannerPolicy, table: Any, evaluation: Evaluation) -> pd.DataFrame:
     """Outcomes ``(n_decided, n_outcomes)`` of the evaluation's rows, whose index counts rows."""
     frame = as_frame(table)
     names = list(policy.roles.outcome)

@@ -6,20 +6,21 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from forewise.exceptions import StorageError
 from forewise.explanation import Explanation
+from forewise.planner.evaluation import Evaluation
+from forewise.planner.planner import Planner
+from forewise.planner.policy import PlannerPolicy
 from forewise.predictors.base import require_fitted
-from forewise.report.inputs import Content, Evaluated, PlannedPolicy
+from forewise.report.inputs import Content
 from forewise.report.page import page
 from forewise.storage import write_file
 
 
 def report(
-    policy: Any,
+    policy: PlannerPolicy | Planner,
     table: Any,
-    evaluation: Evaluated | None,
+    evaluation: Evaluation | None,
     path: str | os.PathLike[str],
     *,
     decisions: Any = None,
@@ -49,11 +50,10 @@ def report(
     Path
         The file that was written.
     """
-    if isinstance(policy, BaseEstimator):
+    if isinstance(policy, Planner):
         require_fitted(policy)
         policy = policy.policy_
-    planned: PlannedPolicy = policy
-    content = Content.checked(planned, table, evaluation, decisions, explanation)
+    content = Content.checked(policy, table, evaluation, decisions, explanation)
     target = Path(path)
     try:
         write_file(target, page(content).encode())
