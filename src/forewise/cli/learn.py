@@ -169,7 +169,7 @@ def show_evaluation(judged: Evaluation) -> None:
         ]
         against = saved if name != judged.baseline else ["", ""]
         rows.append([name, row["cost"], interval(row["cost_lower"], row["cost_upper"]), *against])
-    names = ["method", "cost", "95 % interval", f"to {judged.baseline}", "difference, 95 %"]
+    names = ["method", "cost", "95 % interval", f"against {judged.baseline}", "difference, 95 %"]
     result(table_of(names, rows, "What a decision cost, made by what was known before"))
     result(f"[bold]{escape(judged.text)}[/]")
     covered = judged.coverage
@@ -177,8 +177,8 @@ def show_evaluation(judged: Evaluation) -> None:
         share = (covered["covered"] * covered["n_rows"]).sum() / covered["n_rows"].sum()
         least = covered["covered"].min()
         result(
-            f"The 90 % interval of the cost held {share:.0%} of the costs, and at least "
-            f"{least:.0%} of a month's."
+            f"The 90 % interval of the cost held {share:.0%} of the costs, {least:.0%} in the "
+            "worst month."
         )
 
 

@@ -11,7 +11,7 @@ import typer
 
 from forewise.cli.screen import escape, result
 
-_LIMIT = 25  # seconds in which methods are compared
+_LIMIT, _AGAIN = 45, 20  # seconds in which methods are compared, in fit and evaluate
 _DAYS = 404  # of the past; the day after them, a Saturday, is decided
 
 
@@ -43,13 +43,14 @@ def demo(
     start = time.perf_counter()
     made = ["sales.csv", "tomorrow.csv", "plan.toml", "policy", "orders.csv", "report.html"]
     names = {name.split(".")[0]: shlex.quote(str(folder / name)) for name in made}
+    judged = f"--window quarter --time-limit {_AGAIN}"
     for line in (
         f"init {{sales}} --yes --force --time-limit {_LIMIT} -o {{plan}}",
         "fit {sales} --plan {plan} -o {policy}",
-        "evaluate {policy} {sales} --window quarter",
+        f"evaluate {{policy}} {{sales}} {judged}",
         "decide {policy} {sales} --future {tomorrow} -o {orders}",
         "explain {policy} {sales} --future {tomorrow} --row 2",
-        "report {policy} {sales} --future {tomorrow} --window quarter -o {report}",
+        f"report {{policy}} {{sales}} --future {{tomorrow}} {judged} -o {{report}}",
     ):
         typed = line.format_map(names)
         result(f"\n[bold green]$[/] [bold]forewise {escape(typed)}[/]")

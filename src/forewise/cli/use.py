@@ -160,7 +160,8 @@ def show_decisions(decided: pd.DataFrame) -> None:
         for row, values in zip(shown.index, shown.to_dict("records"), strict=True)
     ]  # fmt: skip
     names = [n.removeprefix("decision_") for n in named]
-    result(table_of(["row", *keys, *names, "expected cost", "90 % interval"], rows))
+    result(table_of(["row", *keys, *names, "cost", "90 % interval"], rows))
+    result("  · cost: what is expected; in 9 of 10 cases it lies in the interval")
     for text, own in shown[shown["note"] != ""].groupby("note", sort=False):
         many = ", ".join(map(str, own.index))
         result(f"  · row{'s' if len(own) > 1 else ''} {many}: {escape(str(text))}")
