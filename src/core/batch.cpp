@@ -1,8 +1,10 @@
 #include "batch.hpp"
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -54,11 +56,33 @@ struct Memory {
     Memory& operator=(const Memory&) = delete;
 };
 
-// Gives each thread a range of contexts, and memory; tells whether there was enough.
+// Bytes that can be allocated without swapping; infinite where the system does not tell.
+double available_memory() {
+    std::FILE* file = std::fopen("/proc/meminfo", "r");
+    double bytes = std::numeric_limits<double>::infinity();
+    if (!file) return bytes;
+    char line[256];
+    long long kilobytes = 0;
+    while (std::fgets(line, sizeof line, file)) {
+        if (std::sscanf(line, "MemAvailable: %lld kB", &kilobytes) == 1) bytes = 1024.0 * kilobytes;
+    }
+    std::fclose(file);
+    return bytes;
+}
+
+constexpr double LARGE = 1e8;  // bytes from which on it is asked whether they are there
+
+// Gives each thread a range of contexts, and memory: as many threads as it is enough for.
 template <class Run>
-bool on_threads(int n_contexts, int n_threads, std::size_t room, Run run) {
+Shortage on_threads(int n_contexts, int n_threads, std::size_t room, Run run) {
     if (n_threads > n_contexts) n_threads = n_contexts;
     if (n_threads < 1) n_threads = 1;
+    const double bytes = double(room) * sizeof(double);
+    if (bytes * n_threads > LARGE) {
+        const double available = available_memory();
+        if (bytes > available) return {bytes, available};
+        while (bytes * n_threads > available) --n_threads;
+    }
     std::atomic<bool> enough{true};
     auto work = [&](int i) {
         const int low = int(std::int64_t(n_contexts) * i / n_threads);
@@ -74,7 +98,7 @@ bool on_threads(int n_contexts, int n_threads, std::size_t room, Run run) {
     for (int i = 1; i < n_threads; ++i) others.emplace_back(work, i);
     work(0);
     for (std::thread& other : others) other.join();
-    return enough;
+    return enough ? Shortage{} : Shortage{bytes * n_threads, 0.0};
 }
 
 }  // namespace
@@ -91,20 +115,20 @@ Plan make_plan(const Program& p) {
     return plan;
 }
 
-bool follow_paths(
+Shortage follow_paths(
     const Program& p, int n_threads, const Options& options, const double* targets,
     const Ends& solutions, const Ends& centres, std::int64_t* ended, std::int64_t* iterations
 ) {
-    if (!p.B) return true;
+    if (!p.B) return {};
     if (const auto merged = merge(p)) {
         MergedEnds of_solutions(p, nullptr, solutions.holds), of_centres(p, nullptr, centres.holds);
-        const bool enough = follow_paths(
+        const Shortage shortage = follow_paths(
             merged->program, n_threads, options, targets, of_solutions.ends, of_centres.ends, ended,
             iterations
         );
         of_solutions.split(p, solutions);
         if (centres.holds != solutions.holds) of_centres.split(p, centres);
-        return enough;
+        return shortage;
     }
     const Plan plan = make_plan(p);
     const Kernels& kernels = chosen_kernels();
@@ -115,11 +139,11 @@ bool follow_paths(
     });
 }
 
-bool solve_adjoints(
+Shortage solve_adjoints(
     const Program& p, int n_threads, const ConstEnds& ends, const ConstPoints& right,
     const bool* wanted, const Points& out, double* corrections
 ) {
-    if (!p.B) return true;
+    if (!p.B) return {};
     if (const auto merged = merge(p)) {
         // The system is not written to; `holds` is read alone.
         const MergedEnds of_ends(p, &ends, const_cast<double*>(ends.holds));
@@ -128,13 +152,13 @@ bool solve_adjoints(
         const MergedPoints of_right(p, &right);
         const MergedPoints found(p, nullptr);
         const Points& y = of_right.points;
-        const bool enough = solve_adjoints(
+        const Shortage shortage = solve_adjoints(
             merged->program, n_threads,
             {{x.z, x.u, x.first, x.scenario, x.nu, x.nus}, e.slack_first, e.slack_scenario, e.holds},
             {y.z, y.u, y.first, y.scenario, y.nu, y.nus}, wanted, found.points, corrections
         );
         found.split(p, out);
-        return enough;
+        return shortage;
     }
     const Plan plan = make_plan(p);
     const Kernels& kernels = chosen_kernels();
@@ -143,8 +167,8 @@ bool solve_adjoints(
     });
 }
 
-bool find_units(const Program& p, double* out) {
-    if (!p.B) return true;
+Shortage find_units(const Program& p, double* out) {
+    if (!p.B) return {};
     const Plan plan = make_plan(p);
     const Kernels& kernels = chosen_kernels();
     return on_threads(1, 1, kernels.room(p, plan), [&](double* memory, int, int) {

@@ -11,15 +11,21 @@ const Kernels& chosen_kernels();
 
 Plan make_plan(const Program& p);
 
-// All return false where the memory is not there.
-bool follow_paths(
+// Bytes that are needed, and how many there are, where that is less.
+struct Shortage {
+    double needed = 0.0, available = 0.0;
+
+    explicit operator bool() const { return needed > available; }
+};
+
+Shortage follow_paths(
     const Program& p, int n_threads, const Options& options, const double* targets,
     const Ends& solutions, const Ends& centres, std::int64_t* ended, std::int64_t* iterations
 );
-bool solve_adjoints(
+Shortage solve_adjoints(
     const Program& p, int n_threads, const ConstEnds& ends, const ConstPoints& right,
     const bool* wanted, const Points& out, double* corrections
 );
-bool find_units(const Program& p, double* out);
+Shortage find_units(const Program& p, double* out);
 
 }  // namespace forewise

@@ -65,7 +65,7 @@ void follow_range(
         const Outcome outcome = solve_context<W>(w, options, targets[b]);
         ended[b] = outcome.ended, iterations[b] = outcome.iterations;
         unload_end<W>(w, p, b, units, solutions);
-        if (targets[b] > 0.0) centres.holds[b] = find_centre<W>(w, options, targets[b]);
+        if (targets[b] > 0.0 && outcome.ended != STOPPED) centres.holds[b] = find_centre<W>(w, options, targets[b]);
         if (centres.holds != solutions.holds) unload_end<W>(w, p, b, units, centres);
     }
 }

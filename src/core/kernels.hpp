@@ -10,9 +10,16 @@
 
 namespace forewise {
 
+// Is told every iteration of a path (mu, primal, dual, gap), and whether it is to end there.
+struct Listener {
+    bool (*stops)(void* self, int context, int iteration, const double* progress) = nullptr;
+    void* self = nullptr;
+};
+
 struct Options {
     double tolerance;
-    int max_iterations;
+    int max_iterations;  // of all that is tried for a context
+    Listener listener;
 };
 
 struct Kernels {

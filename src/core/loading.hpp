@@ -244,6 +244,7 @@ template <int W>
 inline Units load(Work& w, const Program& p, int b) {
     const double* weights = p.weights.of(b);
     int M = 0;
+    w.context = b, w.passed = 0;
     for (int j = 0; j < p.M; ++j) {
         if (weights[j] > 0.0) w.scenario[M] = j, w.weight[M] = weights[j], w.mask[M] = 1.0, ++M;
     }

@@ -4,10 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
 #include <memory>
-#include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "balance.hpp"
@@ -25,6 +30,10 @@ using Out = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
 using Whole = nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu>;
 using Names = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const bool, nb::c_contig, nb::device::cpu>;
+
+// Inputs may be converted; what is written to must be the caller's own.
+template <class Any>
+constexpr bool is_input = std::is_same_v<Any, Array>;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& expected) {
     throw std::invalid_argument(name + " must be a contiguous array of shape " + expected);
@@ -155,7 +164,7 @@ struct GivenPoints {
 
     GivenPoints(const nb::tuple& parts, const Program& p) {
         if (parts.size() != 6) throw std::invalid_argument("points have 6 parts");
-        for (std::size_t i = 0; i < 6; ++i) arrays.push_back(nb::cast<Any>(parts[i]));
+        for (std::size_t i = 0; i < 6; ++i) arrays.push_back(nb::cast<Any>(parts[i], is_input<Any>));
         const std::size_t B = p.B, M = p.M;
         require(arrays[0], "z", {B, std::size_t(p.n)});
         require(arrays[1], "u", {B, M, std::size_t(p.k)});
@@ -178,9 +187,9 @@ struct GivenEnds {
     GivenEnds(const nb::tuple& parts, const Program& p)
         : given(nb::cast<nb::tuple>(parts[0]), p) {
         const auto slack = nb::cast<nb::tuple>(parts[1]);
-        arrays.push_back(nb::cast<Any>(slack[0]));
-        arrays.push_back(nb::cast<Any>(slack[1]));
-        arrays.push_back(nb::cast<Any>(parts[2]));
+        for (const nb::handle part : {slack[0], slack[1], parts[2]}) {
+            arrays.push_back(nb::cast<Any>(part, is_input<Any>));
+        }
         const std::size_t B = p.B;
         require(arrays[0], "slack.first", {B, std::size_t(p.g)});
         require(arrays[1], "slack.scenario", {B, std::size_t(p.M), std::size_t(p.r)});
@@ -189,10 +198,62 @@ struct GivenEnds {
     }
 };
 
+[[noreturn]] void refuse_memory(const Shortage& shortage) {
+    char text[160];
+    std::snprintf(
+        text, sizeof text, "solving needs %.3g GB of working memory, but %.3g GB are free",
+        shortage.needed / 1e9, shortage.available / 1e9
+    );
+    PyErr_SetString(PyExc_MemoryError, text);
+    throw nb::python_error();
+}
+
+// Watches the clock and signals, and passes iterations on to a callable.
+struct Watch {
+    using Clock = std::chrono::steady_clock;
+
+    nb::object log;
+    Clock::time_point deadline = Clock::time_point::max(), asked = Clock::now();
+    std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> stopped{false};
+    std::exception_ptr error;  // written with the lock held
+
+    Watch(double seconds, nb::object log) : log(std::move(log)) {
+        if (seconds < 1e9) {
+            deadline = asked + std::chrono::duration_cast<Clock::duration>(
+                                   std::chrono::duration<double>(seconds));
+        }
+    }
+    bool stops(int context, int iteration, const double* progress) {
+        const auto now = Clock::now();
+        if (stopped || now > deadline) return true;
+        const bool asks = std::this_thread::get_id() == caller &&
+                          now - asked > std::chrono::milliseconds(50);
+        if (!asks && log.is_none()) return false;
+        nb::gil_scoped_acquire held;
+        try {
+            if (asks) {
+                asked = now;
+                if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            }
+            if (!log.is_none()) {
+                log(context, iteration, progress[0], progress[1], progress[2], progress[3]);
+            }
+        } catch (...) {
+            if (!error) error = std::current_exception();
+            stopped = true;
+        }
+        return stopped;
+    }
+    static bool stops_of(void* self, int context, int iteration, const double* progress) {
+        return static_cast<Watch*>(self)->stops(context, iteration, progress);
+    }
+};
+
 void follow(
-    const nb::tuple& blocks, int n_threads, double tolerance, int max_iterations,
-    const Array& targets, const nb::tuple& solutions, const nb::tuple& centres, const Whole& ended,
-    const Whole& iterations
+    const nb::tuple& blocks, int n_threads, double tolerance, int max_iterations, double seconds,
+    const nb::object& log, const Array& targets, const nb::tuple& solutions,
+    const nb::tuple& centres, const Whole& ended, const Whole& iterations
 ) {
     const Given given(blocks);
     const Program& p = given.program;
@@ -200,15 +261,17 @@ void follow(
     require(targets, "targets", {std::size_t(p.B)});
     require(ended, "ended", {std::size_t(p.B)});
     require(iterations, "iterations", {std::size_t(p.B)});
-    bool enough;
+    Watch watch(seconds, log);
+    Shortage shortage;
     {
         nb::gil_scoped_release released;
-        enough = follow_paths(
-            p, n_threads, {tolerance, max_iterations}, targets.data(), of_solutions.ends,
-            of_centres.ends, ended.data(), iterations.data()
+        shortage = follow_paths(
+            p, n_threads, {tolerance, max_iterations, {&Watch::stops_of, &watch}}, targets.data(),
+            of_solutions.ends, of_centres.ends, ended.data(), iterations.data()
         );
     }
-    if (!enough) throw std::bad_alloc();
+    if (watch.error) std::rethrow_exception(watch.error);
+    if (shortage) refuse_memory(shortage);
 }
 
 void adjoint(
@@ -222,15 +285,15 @@ void adjoint(
     const GivenPoints<double, Out> of_out(out, p);
     require(wanted, "wanted", {std::size_t(p.B)});
     require(corrections, "corrections", {std::size_t(p.B)});
-    bool enough;
+    Shortage shortage;
     {
         nb::gil_scoped_release released;
-        enough = solve_adjoints(
+        shortage = solve_adjoints(
             p, n_threads, of_ends.ends, of_right.points, wanted.data(), of_out.points,
             corrections.data()
         );
     }
-    if (!enough) throw std::bad_alloc();
+    if (shortage) refuse_memory(shortage);
 }
 
 void weigh_points(const nb::tuple& blocks, const nb::tuple& points, const nb::tuple& found) {
@@ -239,7 +302,7 @@ void weigh_points(const nb::tuple& blocks, const nb::tuple& points, const nb::tu
     const GivenPoints<const double, Array> of_points(points, p);
     std::vector<Out> out;
     for (std::size_t i = 0; i < 8; ++i) {
-        out.push_back(nb::cast<Out>(found[i]));
+        out.push_back(nb::cast<Out>(found[i], false));
         require(out[i], "evidence", {std::size_t(p.B)});
     }
     std::vector<double> scratch(std::size_t(p.n) + p.k);
@@ -255,12 +318,12 @@ void weigh_points(const nb::tuple& blocks, const nb::tuple& points, const nb::tu
 void units(const nb::tuple& blocks, const Out& out) {
     const Given given(blocks);
     require(out, "out", {std::size_t(given.program.B), 2});
-    bool enough;
+    Shortage shortage;
     {
         nb::gil_scoped_release released;
-        enough = find_units(given.program, out.data());
+        shortage = find_units(given.program, out.data());
     }
-    if (!enough) throw std::bad_alloc();
+    if (shortage) refuse_memory(shortage);
 }
 
 template <class Number>
@@ -372,10 +435,18 @@ nb::dict describe(const nb::tuple& blocks) {
 NB_MODULE(_core, m) {
     using namespace forewise;
     m.doc() = "The compiled kernels of the interior-point solver.";
-    m.def("follow", &follow);
-    m.def("adjoint", &adjoint);
+    using nb::arg;
+    m.def(
+        "follow", &follow, arg("program"), arg("n_threads"), arg("tolerance"), arg("max_iterations"),
+        arg("seconds"), arg("log").none(), arg("targets"), arg("solutions"), arg("centres"),
+        arg("ended").noconvert(), arg("iterations").noconvert()
+    );
+    m.def(
+        "adjoint", &adjoint, arg("program"), arg("n_threads"), arg("ends"), arg("right"),
+        arg("wanted"), arg("out"), arg("corrections").noconvert()
+    );
     m.def("weigh", &weigh_points);
-    m.def("units", &units);
+    m.def("units", &units, arg("program"), arg("out").noconvert());
     m.def("describe", &describe);
     m.def("entries", &find_entries);
     m.def("balance", &balanced_units);

@@ -20,6 +20,7 @@ enum Ended : int {
     PRIMAL_RAY = 3,  // the variables diverge along a ray of falling cost: unbounded
     DUAL_RAY = 4,    // the multipliers diverge along a proof that nothing is feasible
     LOST = 5,        // the centre that was looked for is far away, or nowhere
+    STOPPED = 6,     // the listener wanted no more
 };
 
 constexpr double CENTRED = 1e-11;  // residuals and relative deviation of a point that is on the path
@@ -77,7 +78,7 @@ template <int W>
 inline Outcome follow(const Work& w, const Options& options, double target, double early) {
     const bool linear = w.curved == 0.0 && w.hold == 0.0;
     double best = INFINITE, lowest = INFINITE;
-    int waited = 0, iteration = 0;
+    int waited = 0, iteration = 0, ended = STALLED;
     inequality_rows<W>(w, w.point, w.Ax);
     for (; iteration <= options.max_iterations; ++iteration) {
         const Progress now = measure<W>(w, target);
@@ -103,12 +104,18 @@ inline Outcome follow(const Work& w, const Options& options, double target, doub
             copy_point(w, w.point, w.slack, w.best, w.best_slack);
         }
         if (waited >= (best > ACCEPTED_MERIT ? PATIENCE : 2) || !std::isfinite(worst)) break;
+        const Listener& listener = options.listener;
+        const double progress[] = {now.mu, now.primal, now.dual, now.gap};
+        if (listener.stops && listener.stops(listener.self, w.context, w.passed + iteration, progress)) {
+            ended = STOPPED;
+            break;
+        }
         take_step<W>(w, now, linear, waited >= 2, target);
     }
     if (iteration > options.max_iterations) iteration = options.max_iterations;
     if (best < INFINITE) copy_point(w, w.best, w.best_slack, w.point, w.slack);
     if (early > 0.0) copy_point(w, w.point, w.slack, w.early, w.early_slack);
-    return {STALLED, iteration};
+    return {ended, iteration};
 }
 
 // Follow the path from its start to the solution, twice if need be. The point where μ falls below
@@ -126,9 +133,12 @@ inline Outcome solve_context(Work& w, const Options& options, double target) {
     if (!(first > ACCEPTED_MERIT)) return outcome;
     copy_point(w, w.point, w.slack, w.first, w.first_slack);
     w.floor = 0.0;
+    w.passed = outcome.iterations;
     start<W>(w, SECOND_SHIFT);
-    const Outcome second = follow<W>(w, options, 0.0, target);
-    if (second.ended == STALLED && merit<W>(w, 0.0) > first) {
+    Options rest = options;
+    rest.max_iterations -= outcome.iterations;
+    const Outcome second = follow<W>(w, rest, 0.0, target);
+    if ((second.ended == STALLED || second.ended == STOPPED) && merit<W>(w, 0.0) > first) {
         copy_point(w, w.first, w.first_slack, w.point, w.slack);
     }
     return {second.ended, outcome.iterations + second.iterations};

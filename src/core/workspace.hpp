@@ -33,6 +33,8 @@ struct Entries {
 
 struct Work {
     const Plan* plan;
+    int context, passed;  // which one is loaded, and iterations of its paths before this one
+    int correctors;       // that a step may have beside Mehrotra's
     int n, k, g, e, t, r, s, links;
     // Of the context that is loaded.
     int M, tiles, valid;  // scenarios, their tiles, and how many of the last one's lanes count
@@ -47,6 +49,8 @@ struct Work {
     // later, the right-hand sides of the predictor and the corrector, a direction, and what
     // refinement needs.
     Point point, best, first, early, right, corrected, step, error, correction;
+    Point kept;  // a direction that another corrector may have to give back
+    double *kept_Ax, *kept_change;
     double *slack, *best_slack, *first_slack, *early_slack, *inverse_slack, *inverse_dual;
     double *Ax, *step_Ax, *correction_Ax, *change;
     // The scaled program.
@@ -88,6 +92,12 @@ struct Arena {
     }
 };
 
+// A corrector costs a solution and its refinements, about five reads of the factor each.
+inline int correctors_worth(const Elimination& e) {
+    const double ratio = e.work / (5.0 * e.entries + 1.0);
+    return ratio > 60.0 ? 2 : ratio > 20.0 ? 1 : 0;
+}
+
 template <int W>
 inline Size lay_out(Work& w, const Program& p, const Plan& plan, double* memory) {
     Arena arena{memory};
@@ -111,6 +121,12 @@ inline Size lay_out(Work& w, const Program& p, const Plan& plan, double* memory)
           &w.inverse_dual, &w.Ax, &w.step_Ax, &w.correction_Ax, &w.change, &w.bound, &w.norms,
           &w.inverse_norms, &w.barrier, &w.unit, &w.inverse_theta, &w.theta}) {
         *part = arena.take(rows);
+    }
+    w.correctors = w.linking ? correctors_worth(el) : 0;
+    if (w.correctors) {
+        w.kept.z = arena.take(n), w.kept.u = arena.take(lanes * p.k), w.kept.rows = arena.take(rows);
+        w.kept.nu = arena.take(p.e), w.kept.nus = arena.take(lanes * p.s);
+        w.kept_Ax = arena.take(rows), w.kept_change = arena.take(rows);
     }
     w.scenario = reinterpret_cast<int*>(arena.take(lanes));
     w.weight = arena.take(lanes), w.mask = arena.take(lanes);

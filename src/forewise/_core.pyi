@@ -1,5 +1,6 @@
 """Types of the compiled core (`src/core/module.cpp`), which fills the arrays that it is given."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ def follow(
     n_threads: int,
     tolerance: float,
     max_iterations: int,
+    seconds: float,
+    log: Callable[..., object] | None,
     targets: np.ndarray,
     solutions: tuple[Any, ...],
     centres: tuple[Any, ...],

@@ -56,6 +56,10 @@ class SolveError(ForewiseError, RuntimeError):
         self.solution = solution
 
 
+class InsufficientMemoryError(ForewiseError, MemoryError):
+    """Solving would take more memory than there is; nothing was allocated."""
+
+
 class MissingDependencyError(ForewiseError, ImportError):
     """An optional package is needed; the message says how to install it."""
 

@@ -24,6 +24,7 @@ class Status(StrEnum):
     NONCONVEX = "nonconvex"
     INVALID = "invalid"
     INACCURATE = "inaccurate"
+    STOPPED = "stopped"
 
     @property
     def advice(self) -> str:
@@ -37,6 +38,7 @@ _ADVICE = {
     Status.UNBOUNDED: "the cost falls without end: a bound or a cost is missing",
     Status.NONCONVEX: "a quadratic cost is not positive semidefinite: check the signs of P and D",
     Status.INVALID: "the data contain NaN or infinity: check this context's scenarios",
+    Status.STOPPED: "the time limit was reached: raise time_limit, or give fewer scenarios",
     Status.INACCURATE: "the tolerance was not reached: rescale the data, or try ReferenceSolver()",
 }
 

@@ -8,12 +8,15 @@ solutions and adjoints of all contexts, the optimality conditions, the structure
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from forewise import _core
+from forewise.exceptions import InsufficientMemoryError
 from forewise.problems.programs import BLOCKS, MATRICES, ScenarioProgram
 from forewise.problems.sparse import SparseBlock
 
@@ -25,6 +28,7 @@ STALLED = 2
 PRIMAL_RAY = 3  # the variables diverge along a ray of falling cost: unbounded
 DUAL_RAY = 4  # the multipliers diverge along a proof that nothing is feasible
 LOST = 5  # the centre that was looked for is far away, or nowhere
+STOPPED = 6  # the time was over
 
 #: Share of the largest distance below which a right-hand side may be rounding noise.
 NOISE = 1e-9
@@ -156,8 +160,30 @@ def no_ends(p: ProgramArrays, n_contexts: int) -> PathEnds:
     return PathEnds(no_points(p, n_contexts), slack, np.zeros(n_contexts))
 
 
+class Iteration(NamedTuple):
+    """One iteration of a context's path, as a log is told; sizes are the scaled program's."""
+
+    context: int  # its place in the batch that is being solved
+    iteration: int
+    mu: float  # of slack·multiplier, weighed
+    primal_residual: float
+    dual_residual: float
+    gap: float
+
+
+class Watch(NamedTuple):
+    """Until when paths are followed, and who is told of every iteration."""
+
+    deadline: float = np.inf  # of `time.monotonic`
+    log: Callable[[Iteration], object] | None = None
+
+
 def follow_paths(
-    p: ProgramArrays, tolerance: float, max_iterations: int, targets: Array
+    p: ProgramArrays,
+    tolerance: float,
+    max_iterations: int,
+    targets: Array,
+    watch: Watch | None = None,
 ) -> tuple[PathEnds, PathEnds, Array, Array]:
     """Solve every context.
 
@@ -170,9 +196,16 @@ def follow_paths(
     centres = no_ends(p, n_contexts) if targets.any() else solutions
     ended, iterations = np.zeros(n_contexts, np.int64), np.zeros(n_contexts, np.int64)
     n_threads, targets = torch.get_num_threads(), np.ascontiguousarray(targets, float)
-    _core.follow(
-        p, n_threads, tolerance, max_iterations, targets, solutions, centres, ended, iterations
-    )
+    watch = Watch() if watch is None else watch
+    seconds, log = max(watch.deadline - time.monotonic(), 0.0), watch.log
+    told = None if log is None else lambda *values: log(Iteration(*values))
+    settings = (n_threads, tolerance, max_iterations, seconds, told)
+    try:
+        _core.follow(p, *settings, targets, solutions, centres, ended, iterations)
+    except MemoryError as error:
+        raise InsufficientMemoryError(
+            f"{error}: solve fewer scenarios, or give large matrices of zeros as sparse ones"
+        ) from error
     return solutions, centres, ended, iterations
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,10 @@ from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.certificates import diagnose
 from forewise.solvers.interior_point.core import (
+    STOPPED,
+    Iteration,
     ProgramArrays,
+    Watch,
     as_arrays,
     entries_of,
     follow_paths,
@@ -46,6 +51,11 @@ class InteriorPointSolver(ProgramSolver):
         Of the residuals, in units of the program's own size; the relative gap must fall a
         thousand times lower. A context that ends above 1e-8 in the user's data is not optimal.
     max_iterations : int
+        Of all that is tried for a context.
+    time_limit : float
+        Seconds for all contexts of a batch. One that is not solved by then is `Status.STOPPED`.
+    log : callable, optional
+        Is called with every `Iteration` of every path: ``log=print``. Ctrl-C is heard either way.
     smoothing : float
         How far from its solution a *linear* program is differentiated: the relative gap of the
         point of the central path that gives the gradient. 0 takes the exact solution's, which
@@ -54,8 +64,10 @@ class InteriorPointSolver(ProgramSolver):
     """
 
     tolerance: float = 1e-9
-    max_iterations: int = 100
+    max_iterations: int = 200
     smoothing: float = 1e-3
+    time_limit: float = math.inf
+    log: Callable[[Iteration], object] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance <= ACCEPTED:
@@ -66,6 +78,8 @@ class InteriorPointSolver(ProgramSolver):
             raise InvalidInputError(
                 f"max_iterations must be at least 1, but is {self.max_iterations!r}"
             )
+        if not self.time_limit > 0:
+            raise InvalidInputError(f"time_limit must be positive, but is {self.time_limit!r}")
         if not 0 <= self.smoothing < 1:
             raise InvalidInputError(
                 f"smoothing must be at least 0 and below 1, but is {self.smoothing!r}"
@@ -75,12 +89,17 @@ class InteriorPointSolver(ProgramSolver):
         """Solve every context of a program; failures are statuses, not exceptions."""
         if program.bounds:
             return solve_with_bounds(program, self.solve_program)
+        watch = Watch(time.monotonic() + self.time_limit, self.log)
+
+        def solve(part: ScenarioProgram, arrays: ProgramArrays) -> Solution:
+            return self._solve(part, arrays, watch)
+
         arrays, units = units_of(program)
         if units is None:
-            return self._solve(program, arrays)
-        return solve_in_units(program, units, self._solve)
+            return solve(program, arrays)
+        return solve_in_units(program, units, solve)
 
-    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
+    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays, watch: Watch) -> Solution:
         screened = screen(arrays)
         good = [i for i, status in enumerate(screened) if status is None]
         if len(good) < len(screened):
@@ -89,17 +108,23 @@ class InteriorPointSolver(ProgramSolver):
                 return unsolved
             contexts = torch.tensor(good, device=program.weights.device)
             part = program.take(contexts)
-            return unsolved.with_contexts(good, self._solve(part, as_arrays(part)))
+            return unsolved.with_contexts(good, self._solve(part, as_arrays(part), watch))
         targets = self._gradient_targets(program, arrays)
-        path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, targets))
+        settings = (self.tolerance, self.max_iterations)
+        path = Path(*follow_paths(arrays, *settings, targets, watch))
         residuals = polish(program, arrays, path)
         accepted = (residuals.worst <= ACCEPTED).tolist()
         failed = [i for i, ok in enumerate(accepted) if not ok]
-        certificates = diagnose(program, path, failed, self._solve_one)
+        stopped = path.ended == STOPPED
         status = [Status.OPTIMAL if ok else Status.INACCURATE for ok in accepted]
+        for i in failed:
+            if stopped[i]:
+                status[i] = Status.STOPPED
+        failed = [i for i in failed if not stopped[i]]
+        certificates = diagnose(program, path, failed, lambda alone: self._solve_one(alone, watch))
         for i, certificate in certificates.items():
             status[i] = certificate.status
-        points = attach_gradients(program, path, (self.tolerance, self.max_iterations))
+        points = attach_gradients(program, path, settings)
         return assemble(program, points, residuals, path.iterations, status, certificates)
 
     def _gradient_targets(self, program: ScenarioProgram, arrays: ProgramArrays) -> np.ndarray:
@@ -111,9 +136,10 @@ class InteriorPointSolver(ProgramSolver):
         curved = P.reshape(len(P), -1).any(1) | D.reshape(len(D), -1).any(1)
         return np.where(np.broadcast_to(curved, program.n_contexts), 0.0, self.smoothing)
 
-    def _solve_one(self, alone: ScenarioProgram) -> ExtensivePoint:
+    def _solve_one(self, alone: ScenarioProgram, watch: Watch) -> ExtensivePoint:
         arrays = as_arrays(alone)
-        path = Path(*follow_paths(arrays, self.tolerance, self.max_iterations, np.zeros(1)))
+        settings = (self.tolerance, self.max_iterations)
+        path = Path(*follow_paths(arrays, *settings, np.zeros(1), watch))
         polish(alone, arrays, path)
         return load_point(extensive_form(alone, 0), path.solutions.points)
 
