@@ -40,7 +40,7 @@ class Predictor(BaseEstimator, ABC):
         "or fit to forewise.predictors.completed(X, y, censored)"
     )
 
-    def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, censored: Any = None) -> Self:
         """Fit to contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes).
 
         `censored`, truth values of the shape of y, are True where the outcome was at least y, as

@@ -38,7 +38,7 @@ class RelativePredictor(Predictor):
     predictor: Predictor
     levels: Sequence[int]
 
-    def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, censored: Any = None) -> Self:
         """Fit to contexts (n_contexts, n_features) and outcomes (n_contexts, n_outcomes).
 
         `censored` goes to the predictor inside.
@@ -56,8 +56,8 @@ class RelativePredictor(Predictor):
         relative = outcomes / np.exp(contexts[:, self.level_columns_])
         if is_frame(y):
             relative = type(y)(relative, index=y.index, columns=y.columns)
-        told = [] if censored is None else [censored]
-        self.part_ = clone(self.predictor).fit(X, relative, *told)
+        bound = {} if censored is None else {"censored": censored}
+        self.part_ = clone(self.predictor).fit(X, relative, **bound)
         return self
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:

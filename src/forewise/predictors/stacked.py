@@ -59,7 +59,7 @@ class StackedPredictor(Predictor):
         union.restore({name: part for name, part in fitted.items() if name in table})
         return union
 
-    def fit(self, X: Any, y: Any, censored: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, censored: Any = None) -> Self:
         """Fit every part to contexts (n_contexts, n_features) and outcomes (.., n_outcomes)."""
         self.part_weights_ = self._checked_weights()
         check_training_data(self, X, y)

@@ -249,5 +249,5 @@ def test_every_shipped_method_has_as_many_trials():
     )
     for name, case in shipped.cases.items():
         for method in case.methods:
-            expected = 1 if method in ("real-saa", "real-foresight") else 4
+            expected = 1 if method in ("real-saa", "real-default", "real-foresight") else 4
             assert len(trials_of(shipped, name, method)) == expected

@@ -161,9 +161,10 @@ class NetworkPredictor(Predictor):
         self,
         X: Any,
         y: Any,
-        censored: Any = None,
         X_val: Any = None,
         y_val: Any = None,
+        *,
+        censored: Any = None,
         censored_val: Any = None,
     ) -> Self:
         """Minimise the negative log-likelihood of X (n_contexts, n_features), y (.., n_outcomes).
