@@ -55,7 +55,7 @@ class Policy(StoredPolicy, ABC):
 
     @property
     @abstractmethod
-    def _fitted(self) -> Predictor:
+    def fitted(self) -> Predictor:
         """The fitted predictor, which knows the columns of the contexts."""
 
     @abstractmethod
@@ -68,12 +68,12 @@ class Policy(StoredPolicy, ABC):
     @property
     def n_outcomes(self) -> int:
         """Number of outcomes the policy was fitted on."""
-        return self._fitted.n_outcomes_
+        return self.fitted.n_outcomes_
 
     @property
     def outcome_names(self) -> list[str] | None:
         """Names of the outcomes, where the training table had them."""
-        return self._fitted.outcome_names_
+        return self.fitted.outcome_names_
 
     def decide(
         self,
@@ -133,13 +133,13 @@ class Policy(StoredPolicy, ABC):
 
     def checked(self, X: Any, given: Any = None) -> tuple[np.ndarray, Problem]:
         """Contexts (n_contexts, n_inputs) as numbers, and the problem as it stands in them."""
-        contexts = self._fitted.check_contexts(X)
+        contexts = self.fitted.check_contexts(X)
         check_same_rows(X=X, given=given)
         return contexts, self.problem.bound_for(len(contexts), given)
 
     def extrapolates(self, contexts: np.ndarray) -> np.ndarray:
         """Which checked contexts lie far outside of the training rows (n_contexts,)."""
-        return self._fitted.extrapolates(contexts)
+        return self.fitted.extrapolates(contexts)
 
     def pieces(
         self,
@@ -201,7 +201,7 @@ class ScenarioPolicy(Policy):
     solver: Solver = field(default_factory=AutoSolver)
 
     @property
-    def _fitted(self) -> Predictor:
+    def fitted(self) -> Predictor:
         return self.predictor
 
     def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
@@ -232,7 +232,7 @@ class DirectPolicy(Policy):
     solver: ProgramSolver = field(default_factory=InteriorPointSolver)
 
     @property
-    def _fitted(self) -> Predictor:
+    def fitted(self) -> Predictor:
         return self.rule
 
     @property
