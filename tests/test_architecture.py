@@ -18,17 +18,8 @@ LAYERS = [
     "_core",
     *("exceptions", "display", "storage", "validation", "tables", "scenarios", "problems"),
     *("solvers", "cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
-    *(
-        "evaluation",
-        "figures",
-        "plots",
-        "explanation",
-        "planner",
-        "report",
-        "serving",
-        "testing",
-        "cli",
-    ),
+    *("evaluation", "figures", "plots", "explanation", "planner", "report", "serving"),
+    *("testing", "cli"),
 ]
 # Neighbours in that line who must not know each other.
 BELOW_FEATURES = {"scenarios", "problems", "solvers", "predictors", "policy", "learners"}

@@ -17,7 +17,7 @@ import pytest
 import forewise as fw
 from forewise.serving.app import create_app
 from forewise.serving.shelf import Limits, Shelf
-from forewise.serving.telemetry import warnings_in_the_log
+from forewise.serving.telemetry import warnings_heard
 from tests.planner.tables import sales_table
 
 TOKEN = "a-token-that-is-long-enough"
@@ -103,7 +103,7 @@ def serving(
     folders: dict[str, Path], tables: Any = None, token: str | None = None, **limits: Any
 ) -> Iterator[Client]:
     """A service, until the end of a test."""
-    with warnings_in_the_log():
+    with warnings_heard():
         shelf = Shelf(folders, tables, Limits(**limits), watch=0.05)
         try:
             yield Client(shelf, token)

@@ -9,6 +9,7 @@ import pytest
 
 from forewise.exceptions import InvalidInputError
 from forewise.serving.server import require_safe, tables_of
+from forewise.serving.telemetry import warnings_heard
 from tests.serving.conftest import TOKEN, plain_policy, sent, serving, weather
 
 ROW = {"heat": 20.0, "day": "sun"}
@@ -33,7 +34,7 @@ def test_every_example_of_openapi_works(both):
 def test_the_model_card(both):
     card = both.get("/policy", params={"name": "shops"}).json()
     assert card["roles"]["outcome"] == ["sales"]
-    assert card["learned_from"]["rows"] == 112
+    assert card["learned_from"]["rows"] == 94
     assert "promotion" in card["columns"]["column"]
     assert card["calibration"]["level"] == 0.9
     assert both.get("/policy", params={"name": "ice"}).json()["columns"]["column"] == list(ROW)
@@ -97,10 +98,21 @@ def test_malformed_requests_are_told_what_is_wrong(client, path):
     "cell", [None, True, -(2**63), 1e308, 5e-324, "", "1,5", "\x00", "ß" * 5000, "2024-01-01"]
 )
 def test_strange_cells_are_decided_or_refused(client, column, cell):
-    answer = client.post("/decide", {"rows": [ROW | {column: cell}, ROW]})
+    with warnings_heard():
+        answer = client.post("/decide", {"rows": [ROW | {column: cell}, ROW]})
     assert answer.status_code in (200, 422), answer.text
     if answer.status_code == 200:
         assert answer.json()["rows"][1] == client.decided([ROW])[0]
+
+
+def test_who_asks_hears_of_what_training_has_not_seen(client):
+    bodies = [{"rows": [ROW | {"day": day}]} for day in ("holiday", "sun", "eve")]
+    with warnings_heard():
+        answers = client.all(lambda c: [c.post("/decide", **sent(body)) for body in bodies])
+    notes = [answer.json()["notes"] for answer in answers]
+    assert "holiday" in notes[0][0]
+    assert "eve" in notes[2][0]
+    assert notes[1] == []
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from forewise.serving.deciding import Edition, Question
 from forewise.serving.gate import App, Gate
 from forewise.serving.reading import DecideRequest, ExplainRequest, RequestError, parsed
 from forewise.serving.shelf import Limits, Served, Shelf
-from forewise.serving.telemetry import LOG, warnings_in_the_log
+from forewise.serving.telemetry import LOG, warnings_heard
 
 _LARGE = 50_000  # bytes of a body that is read beside the event loop
 _Body = TypeVar("_Body", bound=DecideRequest)
@@ -37,7 +37,7 @@ def create_app(shelf: Shelf, token: str | None = None) -> App:
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
-        with warnings_in_the_log():
+        with warnings_heard():
             yield
         await asyncio.to_thread(shelf.close)
 
@@ -67,8 +67,8 @@ def _add_decisions(app: FastAPI, shelf: Shelf) -> None:
         """Decide for one or many rows; each has its status, decision and certificate."""
         body = await _read(request, DecideRequest)
         policy = shelf.find(body.policy)
-        edition, rows = await _asked(policy, policy.deciding, body, limits)
-        return JSONResponse(_named(policy, edition) | {"rows": rows})
+        edition, answer = await _asked(policy, policy.deciding, body, limits)
+        return JSONResponse(_named(policy, edition) | vars(answer))
 
     @app.post("/explain", openapi_extra=_documented(ExplainRequest, shelf))
     async def explain(request: Request) -> JSONResponse:

@@ -19,6 +19,7 @@ from forewise.policy import DirectPolicy, ScenarioPolicy
 from forewise.policy.base import Policy
 from forewise.problems.base import Problem
 from forewise.serving.reading import RequestError
+from forewise.serving.telemetry import heard
 from forewise.solvers.solution import Status
 from forewise.validation.parameters import as_random_state
 
@@ -76,14 +77,24 @@ class Question:
         return int(as_random_state(self.random_state).randint(2**31))
 
 
-def decide(edition: Edition, questions: Sequence[Question]) -> list[Any]:
-    """The rows of every answer, or the error that a question leads to."""
-    answers: list[Any] = [None] * len(questions)
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A result for each row, and notes about how the rows were read."""
+
+    rows: list[dict[str, Any]]
+    notes: list[str]
+
+
+def decide(edition: Edition, questions: Sequence[Question]) -> list[Answer | RequestError]:
+    """The answer to every question, or the error that it leads to."""
+    answers: dict[int, Answer | RequestError] = {}
+    told: dict[int, list[str]] = {}
     batches: dict[tuple[int, int], list[tuple[int, Any]]] = defaultdict(list)
     policy = edition.policy
     for i, question in enumerate(questions):
         try:
-            read = _read(edition, question)
+            with heard() as told[i]:
+                read = _read(edition, question)
         except RequestError as error:
             answers[i] = error
             continue
@@ -96,8 +107,8 @@ def decide(edition: Edition, questions: Sequence[Question]) -> list[Any]:
         else:
             found = _decided(policy, asked, n_scenarios, seed)
         for (i, _), rows in zip(batch, found, strict=True):
-            answers[i] = rows
-    return answers
+            answers[i] = Answer(rows, told[i])
+    return [answers[i] for i in range(len(questions))]
 
 
 def explain(edition: Edition, question: Question) -> dict[str, Any]:
@@ -115,7 +126,7 @@ def explain(edition: Edition, question: Question) -> dict[str, Any]:
 
         given = _given(policy.problem, question)
         return explained(policy, _contexts(policy, question), given=given, **options).to_dict()
-    except _UNREADABLE as error:
+    except (ForewiseError, *_UNREADABLE) as error:
         raise _refused(error) from error
 
 

@@ -17,7 +17,7 @@ from forewise.exceptions import InvalidInputError, StorageError
 from forewise.planner.policy import PlannerPolicy, load_policy
 from forewise.serving.batching import BusyError, Worker
 from forewise.serving.card import example
-from forewise.serving.deciding import Edition, Past, Question, decide, explain, kind
+from forewise.serving.deciding import Answer, Edition, Past, Question, decide, explain, kind
 from forewise.serving.reading import RequestError
 from forewise.serving.telemetry import LOG, Metrics
 
@@ -133,8 +133,8 @@ class Served:
         if self.table is not None:
             if not isinstance(policy, PlannerPolicy) or policy.roles.date is None:
                 raise InvalidInputError(
-                    f"a table of the past is for policies of a planner with a date, but {self.name!r}"
-                    f" is a {sort}: leave the table out"
+                    f"a table of the past is for policies of a planner with a date, but "
+                    f"{self.name!r} is a {sort}: leave the table out"
                 )
             past = Past(policy, tables.read(self.table))
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -153,7 +153,7 @@ class Served:
         self._metrics.library.labels(self.name).observe(time.perf_counter() - start)
         self._metrics.batch.labels(self.name).observe(len(questions))
         for answer in answers:
-            for row in answer if isinstance(answer, list) else ():
+            for row in answer.rows if isinstance(answer, Answer) else ():
                 self._metrics.rows.labels(self.name, row["status"]).inc()
         return [a if isinstance(a, Exception) else (edition, a) for a in answers]
 

@@ -78,14 +78,34 @@ def log_as_json(level: int = logging.INFO) -> None:
         logger.setLevel(level)
 
 
+_listening = threading.local()
+
+
 @contextmanager
-def warnings_in_the_log() -> Iterator[None]:
-    """Warnings of the library, of columns it has not seen say, are lines of the log."""
+def heard() -> Iterator[list[str]]:
+    """Warnings that this thread causes, of categories that training has not seen say.
+
+    They are heard within `warnings_heard` only.
+    """
+    _listening.notes = notes = list[str]()
+    try:
+        yield notes
+    finally:
+        _listening.notes = None
+
+
+@contextmanager
+def warnings_heard() -> Iterator[None]:
+    """Warnings are notes for who asked (`heard`), and elsewhere lines of the log, each once."""
     told: set[str] = set()
     lock = threading.Lock()
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         text = str(message)[:500]
+        notes = getattr(_listening, "notes", None)
+        if notes is not None:
+            notes.append(text)
+            return
         with lock:
             if text in told or len(told) > 1000:
                 return
@@ -93,6 +113,6 @@ def warnings_in_the_log() -> Iterator[None]:
         LOG.warning(text, extra={"fields": {"category": category.__name__}})
 
     with warnings.catch_warnings():
-        warnings.simplefilter("default")
+        warnings.simplefilter("always")
         warnings.showwarning = tell
         yield
