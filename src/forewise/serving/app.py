@@ -55,7 +55,7 @@ def create_app(shelf: Shelf, token: str | None = None) -> App:
         return JSONResponse({"error": str(error)}, error.status, headers)
 
     paths = frozenset(path for route in app.routes if (path := getattr(route, "path", None)))
-    return Gate(app, shelf.limits, shelf.metrics, paths, token)
+    return Gate(app, shelf.limits, shelf.metrics, paths, lambda: shelf.full, token)
 
 
 def _add_decisions(app: FastAPI, shelf: Shelf) -> None:

@@ -36,7 +36,8 @@ class Worker(Generic[Q]):
     capacity : int
         Questions that may wait.
     window : float
-        Seconds to wait for others behind the first.
+        Seconds to wait for others behind the first, while questions come in numbers: who asks
+        alone is answered at once.
     most : int
         Weight at which a batch is full; one question may be heavier.
     """
@@ -54,6 +55,7 @@ class Worker(Generic[Q]):
         self._window, self._most = window, most
         self._queue: queue.Queue[_Waiting[Q] | None] = queue.Queue(capacity)
         self._closed = threading.Event()
+        self._crowded = False  # the last batch had several questions
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -61,6 +63,11 @@ class Worker(Generic[Q]):
     def waiting(self) -> int:
         """Questions in the queue."""
         return self._queue.qsize()
+
+    @property
+    def full(self) -> bool:
+        """Whether the next question is refused, unless another is answered before."""
+        return self._queue.full()
 
     @property
     def alive(self) -> bool:
@@ -96,6 +103,7 @@ class Worker(Generic[Q]):
         """The next batch, and whether it is the last."""
         batch: list[_Waiting[Q]] = []
         weight, until = 0, None
+        window = self._window if self._crowded else 0.0
         while weight < self._most:
             left = None if until is None else until - time.monotonic()
             try:
@@ -108,7 +116,8 @@ class Worker(Generic[Q]):
                 return batch, True
             batch.append(item)
             weight += item.weight
-            until = until or time.monotonic() + self._window
+            until = until or time.monotonic() + window
+        self._crowded = len(batch) > 1
         return batch, False
 
     def _answer(self, batch: list[_Waiting[Q]]) -> None:

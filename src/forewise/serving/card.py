@@ -7,7 +7,7 @@ from typing import Any
 
 from forewise import __version__
 from forewise.planner.policy import PlannerPolicy
-from forewise.serving.deciding import Edition, input_names, kind, plain
+from forewise.serving.deciding import Edition, fitted_columns, input_names, kind, plain
 from forewise.validation.columns import BooleanColumn, CategoryColumn, NumberColumn
 
 _DAYS = 3  # of the past in an example
@@ -60,7 +60,7 @@ def example(edition: Edition) -> dict[str, Any] | None:
         return _planner_example(edition, policy)
     if policy.problem.needs_given:
         return None
-    columns = getattr(policy.fitted, "table_columns_", None)
+    columns = fitted_columns(policy)
     if columns is None:
         return {"rows": [dict.fromkeys(input_names(policy), 0.0)]}
     return {"rows": [{part.name: _value(part) for part in columns.parts}]}

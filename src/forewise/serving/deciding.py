@@ -21,6 +21,7 @@ from forewise.problems.base import Problem
 from forewise.serving.reading import RequestError
 from forewise.serving.telemetry import heard
 from forewise.solvers.solution import Status
+from forewise.validation.columns import CategoryColumn, Columns
 from forewise.validation.parameters import as_random_state
 
 _OUTSIDE = "far outside the range of the training rows"
@@ -91,14 +92,15 @@ def decide(edition: Edition, questions: Sequence[Question]) -> list[Answer | Req
     told: dict[int, list[str]] = {}
     batches: dict[tuple[int, int], list[tuple[int, Any]]] = defaultdict(list)
     policy = edition.policy
+    default = policy.n_scenarios if isinstance(policy, PlannerPolicy) else 64
+    together = _read_together(edition, questions)
     for i, question in enumerate(questions):
         try:
             with heard() as told[i]:
-                read = _read(edition, question)
+                read = together.get(i) or _read(edition, question)
         except RequestError as error:
             answers[i] = error
             continue
-        default = policy.n_scenarios if isinstance(policy, PlannerPolicy) else 64
         batches[question.n_scenarios or default, question.seed].append((i, read))
     for (n_scenarios, seed), batch in batches.items():
         asked = [read for _, read in batch]
@@ -128,6 +130,39 @@ def explain(edition: Edition, question: Question) -> dict[str, Any]:
         return explained(policy, _contexts(policy, question), given=given, **options).to_dict()
     except (ForewiseError, *_UNREADABLE) as error:
         raise _refused(error) from error
+
+
+def _read_together(edition: Edition, questions: Sequence[Question]) -> dict[int, _Read]:
+    """Questions whose cells are of the same types, read as one table, as far as nothing is odd.
+
+    What has a note or a mistake in it, or text that is not a category, is left to be read alone.
+    """
+    policy, found = edition.policy, dict[int, _Read]()
+    columns = None if isinstance(policy, PlannerPolicy) else fitted_columns(policy)
+    if isinstance(policy, PlannerPolicy) or columns is None:
+        return found
+    texts = {part.name for part in columns.parts if isinstance(part, CategoryColumn)}
+    alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for i, question in enumerate(questions):
+        types = {tuple((n, type(v)) for n, v in row.items()) for row in question.rows}
+        plain = question.given is None and question.past is None and len(types) == 1
+        sort = types.pop()
+        if plain and all(t in (int, float) or (t is str and n in texts) for n, t in sort):
+            alike[sort].append(i)
+    for places in alike.values():
+        if len(places) < 2:
+            continue
+        rows = [row for i in places for row in questions[i].rows]
+        try:
+            with heard() as notes:
+                contexts, _ = policy.checked(_contexts(policy, Question(rows)))
+        except _UNREADABLE:
+            continue
+        ends = np.cumsum([len(questions[i].rows) for i in places])
+        if not notes:
+            parts = np.split(contexts, ends[:-1])
+            found |= {i: _Read(part, None) for i, part in zip(places, parts, strict=True)}
+    return found
 
 
 def _read(edition: Edition, question: Question) -> Any:
@@ -186,15 +221,19 @@ def _contexts(policy: Policy, question: Question) -> Any:
     for problem, found in (("have the columns", lacking), ("not have the columns", unknown)):
         if found:
             raise InvalidInputError(f"rows must {problem} {', '.join(map(repr, found[:5]))}")
-    fitted = policy.fitted
-    if getattr(fitted, "table_columns_", None) is None:
+    if fitted_columns(policy) is None:
         return frame[names].to_numpy(dtype=np.float64)
     return frame[names]
 
 
+def fitted_columns(policy: Policy) -> Columns | None:
+    """The columns that training encoded; None where it had an array."""
+    return getattr(policy.fitted, "table_columns_", None)
+
+
 def input_names(policy: Policy) -> list[str]:
     """Columns of a row: those of the training table, or x0, x1 ... where it was an array."""
-    columns = getattr(policy.fitted, "table_columns_", None)
+    columns = fitted_columns(policy)
     if columns is not None:
         return list(columns.names)
     return [f"x{i}" for i in range(policy.fitted.n_features_in_)]

@@ -33,15 +33,23 @@ class Gate:
     metrics : Metrics
     paths : set of str
         Known paths; others share a label in the metrics.
+    full : callable
+        Whether requests for decisions are to be refused before they are read.
     token : str, optional
         What ``Authorization: Bearer`` must have.
     """
 
     def __init__(
-        self, app: App, limits: Limits, metrics: Metrics, paths: frozenset[str], token: str | None
+        self,
+        app: App,
+        limits: Limits,
+        metrics: Metrics,
+        paths: frozenset[str],
+        full: Callable[[], bool],
+        token: str | None,
     ) -> None:
         self._app, self._limits, self._metrics = app, limits, metrics
-        self._paths = paths
+        self._paths, self._full = paths, full
         self._token = None if token is None else token.encode()
         self._open = 0
 
@@ -93,9 +101,12 @@ class Gate:
             raise self._too_large
         try:
             async with asyncio.timeout(self._limits.seconds):
-                return await self._body(receive)
+                body = await self._body(receive)
         except TimeoutError:
             raise RequestError(408, "the body did not arrive in time") from None
+        if scope["path"] == "/decide" and self._full():
+            raise RequestError(429, "too many requests wait: ask again later", 1)
+        return body
 
     async def _body(self, receive: Receive) -> bytes:
         body = bytearray()

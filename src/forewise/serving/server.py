@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,6 +44,8 @@ def run(
     require_safe(host, token)
     limits = limits or Limits()
     log_as_json()
+    # Threads that compute let go more often, so that the one that listens is not kept waiting.
+    sys.setswitchinterval(0.001)
     names = named(folders)
     shelf = Shelf(names, tables_of(tables, list(names)), limits)
     config = uvicorn.Config(

@@ -67,12 +67,17 @@ class Served:
         self._metrics = metrics
         self._seen = self._marks()
         self.edition = self._load()
-        shape = {"capacity": limits.waiting, "window": limits.window}
         self.deciding = Worker[Question](
-            self._decide, name=f"decide-{name}", most=limits.batch_rows, **shape
+            self._decide,
+            name=f"decide-{name}",
+            capacity=limits.waiting,
+            window=limits.window,
+            most=limits.batch_rows,
         )
         # Explanations take longer: decisions must not wait for them.
-        self.explaining = Worker[Question](self._explain, name=f"explain-{name}", most=1, **shape)
+        self.explaining = Worker[Question](
+            self._explain, name=f"explain-{name}", capacity=limits.waiting, window=0.0, most=1
+        )
         metrics.waiting.labels(name).set_function(lambda: self.deciding.waiting)
 
     def ask(self, worker: Worker[Question], question: Question) -> Future[Any]:
@@ -207,6 +212,11 @@ class Shelf:
     def ready(self) -> bool:
         """Whether every policy takes questions."""
         return all(p.deciding.alive and p.explaining.alive for p in self.policies.values())
+
+    @property
+    def full(self) -> bool:
+        """Whether no policy can take another request for decisions."""
+        return all(p.deciding.full for p in self.policies.values())
 
     def find(self, name: str | None) -> Served:
         """The policy of a name; without a name, the only one."""

@@ -53,7 +53,7 @@ class Metrics:
 class JsonLines(logging.Formatter):
     """A record as one line of JSON; `extra={"fields": {...}}` are its own fields."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
