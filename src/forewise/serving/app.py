@@ -75,8 +75,8 @@ def _add_decisions(app: FastAPI, shelf: Shelf) -> None:
         """Why a row is decided as it is: scenarios, constraints, prices, similar days."""
         body = await _read(request, ExplainRequest)
         policy = shelf.find(body.policy)
-        edition, why = await _asked(policy, policy.explaining, body, limits)
-        return JSONResponse(_named(policy, edition) | {"explanation": why})
+        edition, answer = await _asked(policy, policy.explaining, body, limits)
+        return JSONResponse(_named(policy, edition) | answer)
 
 
 def _add_descriptions(app: FastAPI, shelf: Shelf) -> None:

@@ -114,7 +114,12 @@ def decide(edition: Edition, questions: Sequence[Question]) -> list[Answer | Req
 
 
 def explain(edition: Edition, question: Question) -> dict[str, Any]:
-    """Why the row of a question is decided as it is."""
+    """Why the row of a question is decided as it is, and notes about how it was read."""
+    with heard() as notes:
+        return {"explanation": _explained(edition, question), "notes": notes}
+
+
+def _explained(edition: Edition, question: Question) -> dict[str, Any]:
     policy = edition.policy
     options: dict[str, Any] = {"random_state": question.random_state}
     if question.n_scenarios is not None:
