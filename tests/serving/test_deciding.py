@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import forewise as fw
+from forewise.serving.telemetry import warnings_heard
 from tests.planner.tables import days_after
 from tests.serving.conftest import sent, serving, weather
 
@@ -126,3 +127,34 @@ def test_explanations_are_those_of_the_library(both, plain, sales):
     why = both.post("/explain", {"rows": future[:1], "policy": "shops"}).json()["explanation"]
     assert why["neighbours"]
     assert both.post("/explain", {"rows": future, "policy": "shops"}).status_code == 422
+
+
+def test_closed_days_and_new_series(both, shops, sales):
+    """As the library decides them from the whole table, notes included."""
+    future = pd.concat([days_after(sales, 2), days_after(sales, 1)[:1].assign(store="new")])
+    future["closed"] = [False, True, False, False, False]
+    with warnings_heard():
+        expected = fw.load_policy(shops).decide(sales, future.reset_index(drop=True))
+        future = future.assign(date=future["date"].astype(str))
+        bodies = [{"rows": [row], "policy": "shops"} for row in future.to_dict("records")]
+        bodies.append({"rows": future.to_dict("records"), "policy": "shops"})
+        answers = both.all(lambda c: [c.post("/decide", **sent(body)) for body in bodies])
+    rows = answers[-1].json()["rows"]
+    assert [row["status"] for row in rows] == ["optimal", "closed", "optimal", "optimal", "optimal"]
+    assert "new" in " ".join(answers[4].json()["notes"])
+    for found in (rows, [answers[i].json()["rows"][0] for i in (0, 1, 2, 4)]):
+        kept = expected if len(found) == 5 else expected.drop(index=3)
+        assert [row["note"] for row in found] == kept["note"].tolist()
+        decided = [np.nan if r["decision"] is None else r["decision"]["decision"] for r in found]
+        np.testing.assert_array_equal(decided, kept["decision"])
+
+
+def test_days_twice_and_unreadable_days_are_refused(both, sales):
+    row = days_after(sales, 1)[:1].assign(date="2023-02-27").to_dict("records")[0]
+    for rows in ([row, row], [row | {"date": "someday"}], [row | {"store": None}], [{}], [{"a": 1}],
+                 [row | {"date": 10**18}], [row | {"date": "0001-01-01"}],
+                 [row | {"date": "9999-12-31"}]):  # fmt: skip
+        with warnings_heard():
+            answer = both.post("/decide", {"rows": rows, "policy": "shops"})
+        assert answer.status_code == 422 or rows[0]["date"] in ("9999-12-31", "0001-01-01")
+        assert answer.status_code < 500, answer.text

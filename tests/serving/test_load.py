@@ -25,7 +25,10 @@ from forewise.serving.shelf import Limits
 limits = Limits(batch_rows=int(sys.argv[3]), waiting=int(sys.argv[4]))
 run([Path(sys.argv[1])], port=int(sys.argv[2]), limits=limits)
 """
-POST = "POST /decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}"
+POST = (
+    "POST /decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    "Content-Length: {}\r\n\r\n{}"
+)
 
 
 @contextmanager

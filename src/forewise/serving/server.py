@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import signal
@@ -48,6 +49,9 @@ def run(
     sys.setswitchinterval(0.001)
     names = named(folders)
     shelf = Shelf(names, tables_of(tables, list(names)), limits)
+    # What was loaded stays: looking through it for garbage would stop all requests for a while.
+    gc.collect()
+    gc.freeze()
     config = uvicorn.Config(
         create_app(shelf, token), host=host, port=port, log_config=None, access_log=False,
         server_header=False, ws="none", timeout_keep_alive=15,
