@@ -13,7 +13,7 @@ import forewise
 from forewise import cli
 from forewise.exceptions import InvalidInputError
 
-COMMANDS = ["init", "fit", "decide", "evaluate", "explain", "report", "demo"]
+COMMANDS = ["init", "fit", "decide", "evaluate", "explain", "report", "serve", "demo"]
 
 
 def test_help_is_a_map_of_the_commands():

@@ -16,6 +16,7 @@ import typer
 from forewise import __version__
 from forewise.cli import screen
 from forewise.cli.learn import evaluate, fit
+from forewise.cli.serve import serve
 from forewise.cli.start import init
 from forewise.cli.tour import demo
 from forewise.cli.use import decide, explain, report
@@ -64,6 +65,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     evaluate: "forewise evaluate policy sales.csv",
     explain: "forewise explain policy sales.csv --future tomorrow.csv --row 2",
     report: "forewise report policy sales.csv --future tomorrow.csv -o report.html",
+    serve: "forewise serve policy --table sales.csv",
     demo: "forewise demo --files .",
 }
 for _command, _example in _COMMANDS.items():

@@ -6,9 +6,9 @@ Nothing here trains. Importing this module registers its classes, so that `load_
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -99,6 +99,17 @@ class PastRows:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Rows to decide, and what they are decided by."""
+
+    rows: Rows  # with those of the past that matter
+    wanted: np.ndarray  # numbers of the rows to decide
+    decided: Rows
+    places: np.ndarray  # of `decided`, the rows that are not closed
+    contexts: pd.DataFrame  # of these (n_places, n_features)
+
+
 @register
 @dataclass(frozen=True, eq=False, repr=False)
 class PlannerPolicy(StoredPolicy):
@@ -180,39 +191,80 @@ class PlannerPolicy(StoredPolicy):
             "n_scenarios", self.n_scenarios if n_scenarios is None else n_scenarios
         )
         seed = int(as_random_state(random_state).randint(2**31))
-        rows, wanted = self.rows(table, future)
-        decided = rows.take(wanted)
-        places = np.flatnonzero(~decided.closed)
-        contexts = self.contexts(rows, wanted[places])
-        out = _Columns(len(decided), len(self.decision_names))
-        failed: list[tuple[Any, Status]] = []
-        for piece, problem, scenarios, solution in self.pieces(
-            contexts, decided.take(places), count, seed
-        ):
-            certificate = Certificate.make(
-                problem, solution, scenarios, self.inner.solver, self.calibration
-            )
-            out.fill(places[piece], solution.decision.detach().numpy(), certificate)
-            for i, status in zip(places[piece], solution.status, strict=True):
-                if status is not Status.OPTIMAL:
-                    failed.append((decided.frame.index[i], status))
-                    out.note[i] = f"no decision: {status} ({status.advice})"
-        out.tell(decided.closed, "closed")
-        self._tell_of_the_past(out, rows, wanted)
-        self._tell_of_gaps(out, contexts, places)
-        self._tell_of_extrapolation(out, contexts, places)
-        if not np.isfinite(self.calibration.score):
-            out.tell(~decided.closed, "too few past decisions for an interval of the cost")
-        result = self._result(decided, out)
+        ((result, status),) = self.answer([self.ask(table, future)], count, seed)
+        failed = [(i, s) for i, s in zip(result.index, status, strict=True) if _is_failure(s)]
         if failed and on_failure == "raise":
             listed = "; ".join(f"row {row!r} is {s} ({s.advice})" for row, s in failed[:_SHOWN])
             more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
             raise SolveError(
-                f"{len(failed)} of {len(decided)} rows have no optimal decision: {listed}{more}. "
+                f"{len(failed)} of {len(result)} rows have no optimal decision: {listed}{more}. "
                 'Use on_failure="return" to get the others',
                 result,
             )
         return result
+
+    def ask(self, table: Any = None, future: Any = None) -> Question:
+        """The rows to decide with their contexts; arguments as for `decide`."""
+        rows, wanted = self.rows(table, future)
+        decided = rows.take(wanted)
+        places = np.flatnonzero(~decided.closed)
+        return Question(rows, wanted, decided, places, self.contexts(rows, wanted[places]))
+
+    def answer(
+        self, questions: Sequence[Question], n_scenarios: int, seed: int
+    ) -> list[tuple[pd.DataFrame, list[Status | None]]]:
+        """Decide several questions as one batch; each row to the bit as alone.
+
+        Returns
+        -------
+        list of (DataFrame as of `decide`, statuses)
+            One for each question. The status of a closed day is None.
+        """
+        asked = [q for q in questions if len(q.places)]
+        n_rows = sum(len(q.places) for q in asked)
+        out = _Columns(n_rows, len(self.decision_names))
+        status: list[Status | None] = []
+        if asked:
+            given = [self._given(q.decided.take(q.places)) for q in asked]
+            for piece, problem, scenarios, solution in self.pieces(
+                pd.concat([q.contexts for q in asked], ignore_index=True),
+                None if given[0] is None else pd.concat(given, ignore_index=True),
+                n_scenarios,
+                seed,
+            ):
+                certificate = Certificate.make(
+                    problem, solution, scenarios, self.inner.solver, self.calibration
+                )
+                out.fill(np.arange(n_rows)[piece], solution.decision.detach().numpy(), certificate)
+                status += solution.status
+        found, start = [], 0
+        for question in questions:
+            part = slice(start, start + len(question.places))
+            start = part.stop
+            found.append(self._answer(question, out, status, part))
+        return found
+
+    def _answer(
+        self, question: Question, solved: _Columns, status: list[Status | None], part: slice
+    ) -> tuple[pd.DataFrame, list[Status | None]]:
+        """The answer to one question, whose open rows are a part of what was solved."""
+        decided, places = question.decided, question.places
+        out = _Columns(len(decided), len(self.decision_names))
+        out.decisions[places] = solved.decisions[part]
+        for name, column in out.figures.items():
+            column[places] = solved.figures[name][part]
+        own: list[Status | None] = [None] * len(decided)
+        for i, s in zip(places, status[part], strict=True):
+            own[i] = s
+            if _is_failure(s):
+                out.note[i] = f"no decision: {s} ({s.advice})"
+        out.tell(decided.closed, "closed")
+        self._tell_of_the_past(out, question.rows, question.wanted)
+        self._tell_of_gaps(out, question.contexts, places)
+        self._tell_of_extrapolation(out, question.contexts, places)
+        if not np.isfinite(self.calibration.score):
+            out.tell(~decided.closed, "too few past decisions for an interval of the cost")
+        return self._result(decided, out), own
 
     def explain(
         self,
@@ -278,12 +330,12 @@ class PlannerPolicy(StoredPolicy):
         return past.joined(ahead), np.arange(len(past), len(past) + len(ahead))
 
     def pieces(
-        self, contexts: pd.DataFrame, rows: Rows, n_scenarios: int, seed: int
+        self, contexts: pd.DataFrame, given: pd.DataFrame | None, n_scenarios: int, seed: int
     ) -> Iterator[tuple[slice, Problem, Scenarios, Solution]]:
         """Decisions piece by piece: the rows, their problem, scenarios and solution."""
         if not len(contexts):
             return
-        problem = self.problem.bound_for(len(contexts), self._given(rows))
+        problem = self.problem.bound_for(len(contexts), given)
         predictor, solver = self.inner.predictor, self.inner.solver
         checked = predictor.check_contexts(contexts)
         width = max(1, n_scenarios * max(self.inner.n_outcomes, 4))
@@ -384,6 +436,10 @@ _FIGURES = (
     "expected_cost", "cost_lower", "cost_upper", "perfect_information", "mean_based",
     "monte_carlo_error",
 )  # fmt: skip
+
+
+def _is_failure(status: Status | None) -> TypeGuard[Status]:
+    return status is not None and status is not Status.OPTIMAL
 
 
 class _Columns:

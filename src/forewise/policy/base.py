@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,7 +55,7 @@ class Policy(StoredPolicy, ABC):
 
     @property
     @abstractmethod
-    def _fitted(self) -> Predictor:
+    def fitted(self) -> Predictor:
         """The fitted predictor, which knows the columns of the contexts."""
 
     @abstractmethod
@@ -68,12 +68,12 @@ class Policy(StoredPolicy, ABC):
     @property
     def n_outcomes(self) -> int:
         """Number of outcomes the policy was fitted on."""
-        return self._fitted.n_outcomes_
+        return self.fitted.n_outcomes_
 
     @property
     def outcome_names(self) -> list[str] | None:
         """Names of the outcomes, where the training table had them."""
-        return self._fitted.outcome_names_
+        return self.fitted.outcome_names_
 
     def decide(
         self,
@@ -114,21 +114,15 @@ class Policy(StoredPolicy, ABC):
         require_choice("on_failure", on_failure, ("raise", "return"))
         n_scenarios = require_count("n_scenarios", n_scenarios)
         random = as_random_state(random_state)
-        contexts = self._fitted.check_contexts(X)
-        check_same_rows(X=X, given=given)
-        problem = self.problem.bound_for(len(contexts), given)
-        _warn_of_extrapolation(self._fitted.extrapolates(contexts))
+        contexts, problem = self.checked(X, given)
+        _warn_of_extrapolation(self.extrapolates(contexts))
         seed = int(random.randint(2**31))
         decisions = np.empty((len(contexts), self.n_decisions))
         failed: list[tuple[int, Status]] = []
-        size = max(1, min(4096, _ENTRIES // max(1, n_scenarios * max(self.n_outcomes, 4))))
-        for start in _shown(range(0, len(contexts), size), progress):
-            piece = slice(start, min(start + size, len(contexts)))
-            own = problem.for_contexts(piece)
-            solution = self._decide(own, contexts[piece], n_scenarios, seed)
+        for piece, solution in self.pieces(problem, contexts, n_scenarios, seed, progress):
             decisions[piece] = solution.decision.detach().numpy()
             failed += [
-                (start + i, status)
+                (piece.start + i, status)
                 for i, status in enumerate(solution.status)
                 if status is not Status.OPTIMAL
             ]
@@ -136,6 +130,34 @@ class Policy(StoredPolicy, ABC):
         if failed and on_failure == "raise":
             raise SolveError(_failure_message(failed, len(contexts)), decided)
         return decided
+
+    def checked(self, X: Any, given: Any = None) -> tuple[np.ndarray, Problem]:
+        """Contexts (n_contexts, n_inputs) as numbers, and the problem as it stands in them."""
+        contexts = self.fitted.check_contexts(X)
+        check_same_rows(X=X, given=given)
+        return contexts, self.problem.bound_for(len(contexts), given)
+
+    def extrapolates(self, contexts: np.ndarray) -> np.ndarray:
+        """Which checked contexts lie far outside of the training rows (n_contexts,)."""
+        return self.fitted.extrapolates(contexts)
+
+    def pieces(
+        self,
+        problem: Problem,
+        contexts: np.ndarray,
+        n_scenarios: int,
+        seed: int,
+        progress: bool = False,
+    ) -> Iterator[tuple[slice, Solution]]:
+        """Solutions of checked contexts, piece by piece in bounded memory; failures are statuses.
+
+        To use instead of `decide` where statuses, objectives and residuals are wanted.
+        """
+        size = max(1, min(4096, _ENTRIES // max(1, n_scenarios * max(self.n_outcomes, 4))))
+        for start in _shown(range(0, len(contexts), size), progress):
+            piece = slice(start, min(start + size, len(contexts)))
+            own = problem.for_contexts(piece)
+            yield piece, self._decide(own, contexts[piece], n_scenarios, seed)
 
     def decide_by_name(self, X: Any, *arguments: Any, **options: Any) -> dict[str, np.ndarray]:
         """Decide as `decide` does; return an array ``(n_contexts, *shape)`` per variable name."""
@@ -179,7 +201,7 @@ class ScenarioPolicy(Policy):
     solver: Solver = field(default_factory=AutoSolver)
 
     @property
-    def _fitted(self) -> Predictor:
+    def fitted(self) -> Predictor:
         return self.predictor
 
     def _decide(self, problem: Problem, X: np.ndarray, n_scenarios: int, seed: int) -> Solution:
@@ -210,7 +232,7 @@ class DirectPolicy(Policy):
     solver: ProgramSolver = field(default_factory=InteriorPointSolver)
 
     @property
-    def _fitted(self) -> Predictor:
+    def fitted(self) -> Predictor:
         return self.rule
 
     @property
