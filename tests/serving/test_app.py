@@ -171,6 +171,8 @@ def test_a_full_queue_and_a_late_answer(plain):
         assert all(int(answer.headers["Retry-After"]) > 0 for answer in answers)
         go.set()
         served.deciding._handle = original
+        while served.deciding.waiting:
+            time.sleep(0.01)
         assert client.decided([ROW])[0]["status"] == "optimal"
 
 

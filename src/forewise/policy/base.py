@@ -119,7 +119,7 @@ class Policy(StoredPolicy, ABC):
         seed = int(random.randint(2**31))
         decisions = np.empty((len(contexts), self.n_decisions))
         failed: list[tuple[int, Status]] = []
-        for piece in self._slices(len(contexts), n_scenarios, progress):
+        for piece in _shown(self._cuts(len(contexts), n_scenarios), progress):
             own = problem.for_contexts(piece)
             solution = self._decide(own, contexts[piece], n_scenarios, seed)
             decisions[piece] = solution.decision.detach().numpy()
@@ -150,15 +150,15 @@ class Policy(StoredPolicy, ABC):
 
         To use instead of `decide` where statuses, objectives and residuals are wanted.
         """
-        for piece in self._slices(len(contexts), n_scenarios):
+        for piece in self._cuts(len(contexts), n_scenarios):
             own = problem.for_contexts(piece)
             yield piece, self._decide(own, contexts[piece], n_scenarios, seed)
 
-    def _slices(self, n_contexts: int, n_scenarios: int, progress: bool = False) -> Iterator[slice]:
-        """Rows that are decided at a time."""
+    def _cuts(self, n_contexts: int, n_scenarios: int) -> list[slice]:
+        """Rows that are worked through at a time, in bounded memory."""
         size = max(1, min(4096, _ENTRIES // max(1, n_scenarios * max(self.n_outcomes, 4))))
-        for start in _shown(range(0, n_contexts, size), progress):
-            yield slice(start, min(start + size, n_contexts))
+        starts = range(0, n_contexts, size)
+        return [slice(start, min(start + size, n_contexts)) for start in starts]
 
     def decide_by_name(self, X: Any, *arguments: Any, **options: Any) -> dict[str, np.ndarray]:
         """Decide as `decide` does; return an array ``(n_contexts, *shape)`` per variable name."""
@@ -273,15 +273,15 @@ def _median_scenario(scenarios: Scenarios) -> Scenarios:
     return Scenarios(values.gather(1, first))
 
 
-def _shown(starts: range, progress: bool) -> Iterable[int]:
-    """The starts of pieces, with a progress bar where there is a terminal."""
+def _shown(pieces: list[slice], progress: bool) -> Iterable[slice]:
+    """The pieces, with a progress bar where there is a terminal."""
     if not progress:
-        return starts
+        return pieces
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
-    return track(starts, "deciding", console=console, disable=not console.is_terminal)
+    return track(pieces, "deciding", console=console, disable=not console.is_terminal)
 
 
 def _warn_of_extrapolation(rows: np.ndarray) -> None:
