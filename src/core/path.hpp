@@ -9,6 +9,7 @@
 #pragma once
 
 #include "loading.hpp"
+#include "starting.hpp"
 #include "stepping.hpp"
 
 namespace forewise::FOREWISE_ISA {

@@ -1,6 +1,7 @@
-// Where a path starts, and one step along it: Mehrotra's predictor and corrector.
+// One step along a path: Mehrotra's predictor and corrector, and Gondzio's correctors.
 #pragma once
 
+#include "blending.hpp"
 #include "measuring.hpp"
 
 namespace forewise::FOREWISE_ISA {
@@ -8,7 +9,8 @@ namespace forewise::FOREWISE_ISA {
 // Of the way to the boundary: far from the solution, near it, and near that of a linear program,
 // where nothing but this fraction limits how fast the gap falls.
 constexpr double FAR_FRACTION = 0.995, NEAR_FRACTION = 0.9995, LINEAR_FRACTION = 0.9999999;
-constexpr double SHORT_STEP = 0.1;  // below which a step is taken back and the point recentred
+// Below which a step is taken back and the point recentred, and where it was blended before.
+constexpr double SHORT_STEP = 0.1, SHORT_BLENDED = 0.01;
 constexpr double CAREFUL_CENTRING = 0.2;  // what a step leaves of μ after two that brought nothing
 // Relative deviation from the centre below which steps to it are full ones.
 constexpr double NEARLY_CENTRED_STEP = 0.1;
@@ -22,28 +24,6 @@ constexpr int SIMPLE_REFINEMENTS[] = {0, 1}, LINKING_REFINEMENTS[] = {1, 3};
 // Linking recourse may need so many more, until a correction is as small as this beside the step.
 constexpr int MORE_REFINEMENTS = 5;
 constexpr double REFINED = 1e-8;
-
-// Put a point with positive slacks and multipliers, near least squares, into the workspace. None of
-// them is smaller than `shift`, in units of its row.
-template <int W>
-inline void start(const Work& w, double shift) {
-    copy(w.right.z, w.q, w.n, -1.0);
-    copy(w.right.u, w.cost, w.of_u, -1.0);
-    copy(w.right.nu, w.h_equal, w.e, 1.0);
-    copy(w.right.nus, w.equals, w.of_nus, 1.0);
-    copy(w.inverse_theta, w.unit, w.of_rows, 1.0);
-    factor<W>(w);
-    solve<W>(w, w.right, w.bound, w.point, w.Ax);
-    double above = 0.0, below = 0.0;
-    for (Size a = 0; a < w.of_rows; ++a) {
-        w.slack[a] = (w.bound[a] - w.Ax[a]) * w.inverse_norms[a];
-        above = larger(above, w.slack[a]), below = larger(below, -w.slack[a]);
-    }
-    for (Size a = 0; a < w.of_rows; ++a) {
-        w.point.rows[a] = (above + shift - w.slack[a]) * w.barrier[a] * w.inverse_norms[a];
-        w.slack[a] = (w.slack[a] + below + shift) * w.norms[a];
-    }
-}
 
 // The longest step, at most `cap`, that keeps every position nonnegative.
 inline double longest_step(const double* change, const double* inverse_position, Size size, double cap) {
@@ -99,21 +79,22 @@ inline void refine_step(const Work& w, bool near) {
 
 // Of centrality correctors: how much longer a step is aimed at, between which multiples of the centre
 // products are to be, what share of the wanted gain a corrector must bring, and when none is needed.
-constexpr double LONGER = 1.08, MORE = 0.08, NEAREST = 0.1, FARTHEST = 10.0, GAINED = 0.1;
+constexpr double LONGER = 1.5, MORE = 0.3, NEAREST = 0.1, FARTHEST = 10.0, GAINED = 0.1;
 constexpr double LONG_STEP = 0.9;
+constexpr double LEAST_BLENDED = 0.1;  // share of a centrality corrector that is taken
 
-struct Steps {
-    double primal, dual;
-};
+// Of the way to the boundary, how much to go.
+inline double fraction_of(double distance, bool linear) {
+    const double longest = linear ? LINEAR_FRACTION : NEAR_FRACTION;
+    return smaller(larger(FAR_FRACTION, 1.0 - distance), longest);
+}
 
 // Solve for the corrector's direction; returns how far variables and multipliers may go.
 template <int W>
-inline Steps corrector_steps(const Work& w, double mu, bool linear, bool near) {
+inline Steps corrector_steps(const Work& w, double fraction, bool near) {
     solve<W>(w, w.corrected, w.corrected.rows, w.step, w.step_Ax);
     refine_step<W>(w, near);
     add(w.change, w.step_Ax, w.of_rows, -1.0);
-    const double longest = linear ? LINEAR_FRACTION : NEAR_FRACTION;
-    const double fraction = smaller(larger(FAR_FRACTION, 1.0 - mu), longest);
     const double cap = 1.0 / fraction;
     return {
         fraction * longest_step(w.change, w.inverse_slack, w.of_rows, cap),
@@ -121,9 +102,14 @@ inline Steps corrector_steps(const Work& w, double mu, bool linear, bool near) {
     };
 }
 
-// Solve for the affine direction; returns the share of μ to centre on, by how far it gets.
+// What the affine direction says: the share of μ to centre on, and how far it gets.
+struct Prediction {
+    double centring;
+    Steps steps;
+};
+
 template <int W>
-inline double predict(const Work& w) {
+inline Prediction predict(const Work& w) {
     solve<W>(w, w.right, w.right.rows, w.step, w.step_Ax);
     const double *slack = w.slack, *dual = w.point.rows;
     each(w.of_rows, [&]<int N>(Size a) {
@@ -139,7 +125,7 @@ inline double predict(const Work& w) {
     });
     const double total = inner_over<W>(w, w.r, w.g, slack, dual);
     const double share = smaller(larger(reached / larger(total, TINY), 0.0), 1.0);
-    return share * share * share;
+    return {share * share * share, {primal_step, dual_step}};
 }
 
 // Put Θ⁻¹ and the reciprocals into the workspace; tells whether a row is nearly active.
@@ -164,22 +150,12 @@ inline bool put_ratios(const Work& w) {
     return smaller(last, -top(0.0 - least)) < 0.0;
 }
 
-inline void copy_direction(
-    const Work& w, const Point& from, const double* Ax, const double* change, const Point& to,
-    double* to_Ax, double* to_change
-) {
-    copy(to.z, from.z, w.n, 1.0), copy(to.u, from.u, w.of_u, 1.0);
-    copy(to.rows, from.rows, w.of_rows, 1.0), copy(to.nu, from.nu, w.e, 1.0);
-    copy(to.nus, from.nus, w.of_nus, 1.0);
-    copy(to_Ax, Ax, w.of_rows, 1.0), copy(to_change, change, w.of_rows, 1.0);
-}
-
 // After Gondzio, "Multiple centrality correctors in a primal–dual method" (1996): products slack·λ that
 // a somewhat longer step would leave far from the centre are brought nearer to it. A corrector that
 // does not make the steps longer is given back.
 template <int W>
 inline Steps correct_centrality(
-    const Work& w, double target, double share, double mu, bool linear, bool near, Steps steps
+    const Work& w, double target, double share, double fraction, bool linear, bool near, Steps steps
 ) {
     for (int i = 0; i < w.correctors && smaller(steps.primal, steps.dual) < LONG_STEP; ++i) {
         copy_direction(w, w.step, w.step_Ax, w.change, w.kept, w.kept_Ax, w.kept_change);
@@ -196,7 +172,8 @@ inline Steps correct_centrality(
             (rows - moved * L::load(w.inverse_dual + a)).store(w.corrected.rows + a);
             (share * (L::load(w.right.rows + a) - slack)).store(w.change + a);
         });
-        const Steps longer = corrector_steps<W>(w, mu, linear, near);
+        Steps longer = corrector_steps<W>(w, fraction, near);
+        longer = blend(w, LEAST_BLENDED, linear, fraction, longer);
         const double before = steps.primal + steps.dual;
         if (!(longer.primal + longer.dual >= before + GAINED * MORE) ||
             smaller(longer.primal, longer.dual) < 0.9 * smaller(steps.primal, steps.dual)) {
@@ -212,10 +189,13 @@ inline Steps correct_centrality(
 template <int W>
 inline void take_step(const Work& w, const Progress& now, bool linear, bool careful, double aim) {
     const double mu = now.mu;
+    // Far from the solution μ can be small beside costs that are smaller still.
+    const double fraction = fraction_of(w.linking ? larger(mu, now.gap) : mu, linear);
     const bool near = put_ratios(w);
     factor<W>(w);
 
     double centring = -1.0;  // of a step that may be corrected again
+    Steps affine{};
     if (mu <= 2.0 * aim) {
         // Close to the centre that is aimed at, plain Newton steps converge fastest.
         correct(w, mu, 0.0, aim, 0.0);
@@ -224,13 +204,19 @@ inline void take_step(const Work& w, const Progress& now, bool linear, bool care
         correct(w, mu, CAREFUL_CENTRING, aim, 0.0);
     } else {
         // Predictor: straight at the solution. How far it gets says how much to centre.
-        centring = predict<W>(w);
+        const Prediction prediction = predict<W>(w);
+        centring = prediction.centring, affine = prediction.steps;
+        if (w.linking) copy_direction(w, w.step, w.step_Ax, w.change, w.kept, w.kept_Ax, w.kept_change);
         // Corrector: towards the centre, minus the predictor's second-order error.
         correct(w, mu, centring, aim, 1.0);
     }
-    Steps steps = corrector_steps<W>(w, mu, linear, near);
+    Steps steps = corrector_steps<W>(w, fraction, near);
+    const bool blended = w.linking && centring >= 0.0;
+    if (blended && smaller(steps.primal, steps.dual) < LONG_STEP) {
+        steps = blend(w, affine.primal * affine.dual, linear, fraction, steps);
+    }
     if (w.correctors && centring >= 0.0 && aim == 0.0) {
-        steps = correct_centrality<W>(w, centring * mu, 1.0 - centring, mu, linear, near, steps);
+        steps = correct_centrality<W>(w, centring * mu, 1.0 - centring, fraction, linear, near, steps);
     }
     if (mu <= 2.0 * aim && now.gap <= NEARLY_CENTRED_STEP) {
         // Each correction with the same factor leaves about a quarter of the deviation of what there
@@ -238,14 +224,14 @@ inline void take_step(const Work& w, const Progress& now, bool linear, bool care
         double left = (0.25 * now.gap) * (0.25 * now.gap);
         while (left > EXACTLY_CENTRED) {
             correct(w, mu, 0.0, aim, 1.0);
-            steps = corrector_steps<W>(w, mu, linear, near);
+            steps = corrector_steps<W>(w, fraction, near);
             left *= 0.25 * now.gap;
         }
     }
-    if (smaller(steps.primal, steps.dual) < SHORT_STEP) {
+    if (smaller(steps.primal, steps.dual) < (blended ? SHORT_BLENDED : SHORT_STEP)) {
         // Off the centre, the second-order term misleads: go back towards the centre first.
         correct(w, mu, RECENTRING, aim, 0.0);
-        steps = corrector_steps<W>(w, mu, linear, near);
+        steps = corrector_steps<W>(w, fraction, near);
     }
     // Quadratic costs tie the multipliers to the variables: both take the shorter step.
     if (!linear) steps.primal = steps.dual = smaller(steps.primal, steps.dual);

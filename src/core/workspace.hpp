@@ -49,7 +49,7 @@ struct Work {
     // later, the right-hand sides of the predictor and the corrector, a direction, and what
     // refinement needs.
     Point point, best, first, early, right, corrected, step, error, correction;
-    Point kept;  // a direction that another corrector may have to give back
+    Point kept;  // a direction that a corrector is blended with, or given back for
     double *kept_Ax, *kept_change;
     double *slack, *best_slack, *first_slack, *early_slack, *inverse_slack, *inverse_dual;
     double *Ax, *step_Ax, *correction_Ax, *change;
@@ -123,7 +123,7 @@ inline Size lay_out(Work& w, const Program& p, const Plan& plan, double* memory)
         *part = arena.take(rows);
     }
     w.correctors = w.linking ? correctors_worth(el) : 0;
-    if (w.correctors) {
+    if (w.linking) {
         w.kept.z = arena.take(n), w.kept.u = arena.take(lanes * p.k), w.kept.rows = arena.take(rows);
         w.kept.nu = arena.take(p.e), w.kept.nus = arena.take(lanes * p.s);
         w.kept_Ax = arena.take(rows), w.kept_change = arena.take(rows);

@@ -165,3 +165,18 @@ def test_failures_raise_by_default_and_keep_the_rest():
     ) as caught:
         fw.solve_program(program)
     assert caught.value.solution.status[0] is fw.Status.INFEASIBLE
+
+
+@pytest.mark.parametrize(("n_scenarios", "searched"), [(100, True), (100_000, False)])
+def test_a_large_program_that_stalls_is_inaccurate_without_a_search(n_scenarios, searched):
+    scenarios = fw.Scenarios(np.random.default_rng(0).lognormal(size=(1, n_scenarios, 1)))
+    program = fw.Newsvendor(shortage=3, excess=1).program(scenarios)
+    starts = []
+
+    def count(told):
+        starts.extend([told] if told.iteration == 0 else [])
+
+    solver = fw.InteriorPointSolver(max_iterations=1, log=count)
+    solution = fw.solve_program(program, solver, on_failure="return")
+    assert solution.status == (fw.Status.INACCURATE,)
+    assert (len(starts) > 1) == searched

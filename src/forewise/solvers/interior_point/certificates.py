@@ -8,6 +8,9 @@ A solver's proof is exact to its tolerance, and a feasible program with a distan
 like it. So the few rows (or variables) that carry a proof are taken alone and corrected until it is
 exact up to rounding, relative to every coefficient, and shows more than rounding in the right-hand
 sides can make.
+
+The two programs take as long as the context itself or longer, so above `SEARCHED` rows and columns
+they are not tried: a large context whose path only stalled stays inaccurate.
 """
 
 from __future__ import annotations
@@ -41,10 +44,14 @@ SolveOne = Callable[[ScenarioProgram], ExtensivePoint | None]
 ACCEPTED_PROOF = 1e-9
 #: What a proof shows must be more than this share of the program's size: the rest is rounding.
 SIGNIFICANT = 1e-11
+#: Rows and columns of a context, all scenarios together, up to which a proof is looked for.
+SEARCHED = 200_000
 # Share of the largest below which a multiplier, or a variable, may not belong to a proof.
 _NEGLIGIBLE = (1e-10, 1e-7, 1e-4, 1e-2)
 _DENSE = 1500  # rows, or columns, of a system that is still solved densely
 _CORRECTIONS = 3
+# Multiplications that one least-squares correction may take, and iterations it has in any case.
+_WORK, _LEAST_ITERATIONS = 3e8, 100
 
 
 @torch.no_grad()
@@ -66,7 +73,11 @@ def diagnose(
 
 
 def search_certificate(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
-    """Look for a certificate of a single context, from scratch."""
+    """Look for a certificate of a single context, from scratch, unless it is too large."""
+    scenario = alone.n_recourse + alone.r.shape[-1] + alone.s.shape[-1]
+    first = alone.n_decisions + alone.h.shape[-1] + alone.e.shape[-1]
+    if first + int((alone.weights > 0).sum()) * scenario > SEARCHED:
+        return None
     return _search_infeasibility(alone, solve) or _search_unboundedness(alone, solve)
 
 
@@ -258,7 +269,9 @@ def _least_squares(matrix: sp.spmatrix, right: Array) -> Array:
             return np.linalg.lstsq(matrix.toarray(), right, rcond=1e-12)[0]
         except np.linalg.LinAlgError:  # numbers too far apart for its decomposition to converge
             return np.zeros(matrix.shape[1])
-    answer: Array = lsmr(matrix, right, atol=1e-15, btol=1e-15)[0]
+    most = max(int(_WORK / (4.0 * max(matrix.nnz, 1))), _LEAST_ITERATIONS)
+    most = min(most, *matrix.shape)
+    answer: Array = lsmr(matrix, right, atol=1e-15, btol=1e-15, maxiter=most)[0]
     return answer
 
 
