@@ -26,7 +26,7 @@ from forewise.validation.tables import check_training_data
 
 _LEAF_SIZES = (1, 2, 5, 10, 20, 40)  # that are compared out of bag
 _JUDGED_ROWS, _JUDGED_ENTRIES = 512, 2**22  # most rows, and most weights, of that comparison
-_REFERENCE_TREES = 40  # of the forest that completes censored outcomes
+_REFERENCE: dict[str, Any] = {"n_trees": 50, "max_features": 0.5}  # completes outcomes
 _REMEMBERED = 2  # completions
 _COMPLETIONS: dict[bytes, Completion] = {}  # by their training rows
 
@@ -232,7 +232,7 @@ def completion_of(X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> Complet
         digest.update(np.ascontiguousarray(part).data)
     key = digest.digest()
     if key not in _COMPLETIONS:
-        made = Completion.make(ForestPredictor(_REFERENCE_TREES, n_jobs=None), X, y, censored)
+        made = Completion.make(ForestPredictor(**_REFERENCE, n_jobs=None), X, y, censored)
         while len(_COMPLETIONS) >= _REMEMBERED:
             _COMPLETIONS.pop(next(iter(_COMPLETIONS), b""), None)
         return _COMPLETIONS.setdefault(key, made)
