@@ -74,6 +74,32 @@ def test_rolling_statistics_are_of_the_days_before():
                 agree(found.loc[index, f"sold_{name}_{window}"], value if enough else np.nan)
 
 
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("horizon", [1, 8])
+def test_statistics_are_those_of_pandas(scale, horizon):
+    for seed, n_days in enumerate((42, 45, 130)):
+        table = gappy(n_days, seed).assign(sold=lambda t: scale * (t["sold"] + 1e3))
+        if seed % 2:
+            table["sold"] = np.where(table["shop"] == "a", scale, table["sold"])  # constant
+        args = ("sold", [1, 7, 28], ["mean", "std", 0.1, 0.9], "shop")
+        found = rolling(table, *args, min_values=2, horizon=horizon)
+        for _, mine in table.groupby("shop"):
+            days = pd.date_range(table["date"].min(), table["date"].max())
+            daily = mine.set_index("date")["sold"].reindex(days).shift(horizon)
+            for window in (1, 7, 28):
+                past = daily.rolling(window, min_periods=min(2, window))
+                expected = pd.DataFrame(
+                    {
+                        "mean": past.mean(), "std": past.std(),
+                        "q10": past.quantile(0.1), "q90": past.quantile(0.9),
+                    }
+                ).loc[mine["date"]]  # fmt: skip
+                names = [f"sold_{name}_{window}" for name in expected]
+                np.testing.assert_allclose(
+                    found.loc[mine.index, names], expected, rtol=1e-9, atol=1e-9 * scale
+                )
+
+
 def test_same_weekdays_pass_over_missing_ones():
     table = gappy()
     found = same_weekday(table, "sold", [2, 4], "shop")

@@ -50,6 +50,13 @@ def test_a_frame_of_decisions_with_certificates(planner, table):
     assert 3 < small < 20
 
 
+def test_contexts_of_some_rows_are_those_of_all(planner, table):
+    recipe = planner.policy_.recipe
+    rows, some = recipe.read(table, "table"), np.array([200, 3, 0, 140])
+    whole = recipe.contexts(rows).iloc[some].reset_index(drop=True)
+    pd.testing.assert_frame_equal(recipe.contexts(rows, some), whole)
+
+
 def test_rows_and_columns_may_come_in_any_order(planner, table):
     future = days_after(table)
     shuffled = table.sample(frac=1, random_state=1)[table.columns[::-1]]

@@ -219,6 +219,18 @@ def test_units_do_not_matter(scale: float) -> None:
     assert np.allclose(completed(X, scale * sales, flags), scale * expected, rtol=1e-6)
 
 
+def test_completions_are_of_the_rows_as_they_are() -> None:
+    """Whatever was completed before, and where an array was changed in place since."""
+    X, _, sales, flags = sold_out()
+    first = completed(X, sales, flags)
+    for seed in (1, 2):
+        X2, _, sales2, flags2 = sold_out(seed=seed)
+        completed(X2, sales2, flags2)
+    np.testing.assert_array_equal(completed(X, sales, flags), first)
+    sales *= 2
+    np.testing.assert_allclose(completed(X, sales, flags), 2 * first)
+
+
 def test_completed_outcomes_lie_beyond_their_bounds_only() -> None:
     X, demand, sales, flags = sold_out()
     found = completed(X, sales, flags)

@@ -6,16 +6,20 @@ zeros of closed days (``table["demand"].where(~table["closed"])``), or they coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.lib.stride_tricks import sliding_window_view
 
 from forewise.exceptions import InvalidInputError
-from forewise.features.grid import Grid, as_counts, require_columns
+from forewise.features.grid import Grid, as_counts, as_numbers, require_columns
 from forewise.validation.parameters import require_count
+
+_PIECE = 2**20  # numbers in the windows that are looked at together
 
 
 def lag(
@@ -53,11 +57,7 @@ def lag(
     0         NaN         NaN
     1         NaN         5.0
     """
-    grid, wide = _spread(table, column, by, date)
-    features = {
-        f"{column}_lag_{count}": grid.gather(wide.shift(count)) for count in as_counts("days", days)
-    }
-    return pd.DataFrame(features, index=table.index)
+    return Past.from_table(table, column, by, date).lag(days)
 
 
 def rolling(
@@ -88,16 +88,8 @@ def rolling(
     table, column, by, date
         As for `lag`.
     """
-    grid, wide = _spread(table, column, by, date)
-    fewest, ahead = require_count("min_values", min_values, 1), require_count("horizon", horizon, 1)
-    named = [(_name_of(statistic), statistic) for statistic in statistics]
-    features = {}
-    for window in as_counts("windows", windows):
-        past = wide.shift(ahead).rolling(window, min_periods=min(fewest, window))
-        for name, statistic in named:
-            moved = past.quantile(statistic) if isinstance(statistic, Real) else past.agg(statistic)
-            features[f"{column}_{name}_{window}"] = grid.gather(moved)
-    return pd.DataFrame(features, index=table.index)
+    past = Past.from_table(table, column, by, date)
+    return past.rolling(windows, statistics, min_values=min_values, horizon=horizon)
 
 
 def same_weekday(
@@ -117,19 +109,9 @@ def same_weekday(
 
     *When to use*: some days are missing, so that ``lag(..., days=7)`` would be NaN.
     """
-    grid, wide = _spread(table, column, by, date)
-    skipped = -(-require_count("horizon", horizon, 1) // 7)  # weeks
-    last = pd.DataFrame(np.nan, index=wide.index, columns=wide.columns)
-    means = {length: last.copy() for length in as_counts("weeks", weeks)}
-    for first in range(min(7, len(wide))):
-        past = wide.iloc[first::7].shift(skipped)
-        last.iloc[first::7] = past.ffill()
-        for length, mean in means.items():
-            mean.iloc[first::7] = past.rolling(length, min_periods=1).mean()
-    features = {f"{column}_weekday_last": grid.gather(last)}
-    for length, mean in means.items():
-        features[f"{column}_weekday_mean_{length}"] = grid.gather(mean)
-    return pd.DataFrame(features, index=table.index)
+    past = Past.from_table(table, column, by, date)
+    last, means = past.weekday_last(horizon), past.weekday_means(weeks, horizon=horizon)
+    return pd.concat([last, means], axis=1)
 
 
 def days_since(
@@ -145,20 +127,156 @@ def days_since(
     1 if yesterday is known, 2 after a closed day. Values less than `horizon` days ago do not count.
     Other parameters as for `lag`.
     """
-    grid, wide = _spread(table, column, by, date)
-    number = pd.DataFrame(
-        np.broadcast_to(np.arange(len(wide), dtype=float)[:, None], wide.shape), index=wide.index
-    )
-    last = number.where(wide.notna()).shift(require_count("horizon", horizon, 1)).ffill()
-    return pd.DataFrame({f"{column}_days_since": grid.gather(number - last)}, index=table.index)
+    return Past.from_table(table, column, by, date).days_since(horizon=horizon)
 
 
-def _spread(
-    table: pd.DataFrame, column: str, by: str | Sequence[str], date: str
-) -> tuple[Grid, pd.DataFrame]:
-    grid = Grid.from_table(table, by, date)
-    require_columns(table, [column])
-    return grid, grid.spread(table[column])
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Earlier days of a column, for some rows of its table: what features of the past are made of.
+
+    `wide` (n_series, n_days) is NaN where nothing is known; `day` and `series` (n_rows,) are the
+    numbers of each row's day and series. The methods return data frames with these rows.
+    """
+
+    name: str
+    wide: np.ndarray
+    day: np.ndarray
+    series: np.ndarray
+    index: pd.Index
+
+    @classmethod
+    def from_table(
+        cls, table: pd.DataFrame, column: str, by: str | Sequence[str], date: str
+    ) -> Self:
+        """Of all rows of a table."""
+        grid = Grid.from_table(table, by, date)
+        require_columns(table, [column])
+        rows = np.arange(len(table))
+        return cls.of(column, as_numbers(table[column]), grid, rows, table.index)
+
+    @classmethod
+    def of(
+        cls, name: str, values: np.ndarray, grid: Grid, rows: np.ndarray, index: pd.Index
+    ) -> Self:
+        """Of some rows of a table, by number; `values` are those of all of its rows."""
+        wide = np.full((grid.n_series, len(grid.days)), np.nan)
+        wide[grid.series, grid.day] = values
+        return cls(name, wide, grid.day[rows], grid.series[rows], index)
+
+    def lag(self, days: int | Sequence[int]) -> pd.DataFrame:
+        """Values of some days before; see `lag`."""
+        counts = as_counts("days", days)
+        return self._frame({f"lag_{count}": self._at(self.day - count) for count in counts})
+
+    def rolling(
+        self,
+        windows: int | Sequence[int],
+        statistics: Sequence[str | float],
+        *,
+        min_values: int = 2,
+        horizon: int = 1,
+    ) -> pd.DataFrame:
+        """Moving statistics; see `rolling`."""
+        fewest = require_count("min_values", min_values, 1)
+        ahead = require_count("horizon", horizon, 1)
+        named = [(_name_of(statistic), statistic) for statistic in statistics]
+        made: dict[str, np.ndarray] = {}
+        for window in as_counts("windows", windows):
+            found = np.full((len(named), len(self.day)), np.nan)
+            for part, values in self._windows(window, ahead):
+                count = np.isfinite(values).sum(axis=1)
+                some = count >= min(fewest, window)
+                found[:, part][:, some] = _statistics(
+                    values[some], count[some], [statistic for _, statistic in named]
+                )
+            made |= {f"{name}_{window}": found[i] for i, (name, _) in enumerate(named)}
+        return self._frame(made)
+
+    def weekday_last(self, horizon: int = 1) -> pd.DataFrame:
+        """The last known value of the same weekday, however long ago."""
+        week = 7 * _weeks(horizon)
+        latest = np.where(np.isnan(self.wide), -1, np.arange(self.wide.shape[1]))
+        for first in range(7):
+            np.maximum.accumulate(latest[:, first::7], axis=1, out=latest[:, first::7])
+        before = self.day - week
+        last = np.where(before < 0, -1, latest[self.series, np.maximum(before, 0)])
+        return self._frame({"weekday_last": self._at(last)})
+
+    def weekday_means(self, weeks: int | Sequence[int], *, horizon: int = 1) -> pd.DataFrame:
+        """Means of the known values of the same weekday over some weeks; see `same_weekday`."""
+        lengths = as_counts("weeks", weeks)
+        ago = 7 * (_weeks(horizon) + np.arange(max(lengths)))
+        values = np.column_stack([self._at(self.day - days) for days in ago])
+        made = {}
+        for length in lengths:
+            own = values[:, :length]
+            count, mean = np.isfinite(own).sum(axis=1), np.full(len(own), np.nan)
+            mean[count > 0] = _statistics(own[count > 0], count[count > 0], ["mean"])[0]
+            made[f"weekday_mean_{length}"] = mean
+        return self._frame(made)
+
+    def days_since(self, *, horizon: int = 1) -> pd.DataFrame:
+        """Days since the last known value; see `days_since`."""
+        before = self.day - require_count("horizon", horizon, 1)
+        latest = np.where(np.isnan(self.wide), -1, np.arange(self.wide.shape[1]))
+        np.maximum.accumulate(latest, axis=1, out=latest)
+        last = np.where(before < 0, -1, latest[self.series, np.maximum(before, 0)])
+        return self._frame({"days_since": np.where(last < 0, np.nan, self.day - last)})
+
+    def _at(self, day: np.ndarray) -> np.ndarray:
+        """The value of each row's series on a day (n_rows,); NaN before the first one."""
+        return np.where(day < 0, np.nan, self.wide[self.series, np.maximum(day, 0)])
+
+    def _windows(self, length: int, ahead: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """Values (n_some, length) of the days up to `ahead` days before, of rows by slices."""
+        reach = length + ahead - 1
+        before = np.full((len(self.wide), max(0, reach - int(self.day.min(initial=reach)))), np.nan)
+        windows = sliding_window_view(np.concatenate([before, self.wide], axis=1), length, axis=1)
+        start, size = self.day - reach + before.shape[1], max(1, _PIECE // length)
+        for first in range(0, len(self.day), size):
+            part = slice(first, first + size)
+            yield part, windows[self.series[part], start[part]]
+
+    def _frame(self, made: dict[str, np.ndarray]) -> pd.DataFrame:
+        named = {f"{self.name}_{name}": values for name, values in made.items()}
+        return pd.DataFrame(named, index=self.index)
+
+
+def _statistics(values: np.ndarray, count: np.ndarray, statistics: Sequence[Any]) -> np.ndarray:
+    """Statistics (n_statistics, n_rows) of rows with some finite values (n_rows, n_values).
+
+    Differences to the smallest one are summed: those of equal values are 0 without rounding.
+    """
+    known = np.isfinite(values)
+    least = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
+    above = np.where(known, values - least[:, None], 0.0)
+    mean = above.sum(axis=1) / count
+    found, ranked = [], np.empty(0)
+    for statistic in statistics:
+        if statistic == "mean":
+            found.append(least + mean)
+        elif statistic == "std":
+            squares = np.where(known, (above - mean[:, None]) ** 2, 0.0).sum(axis=1)
+            one = count < 2
+            found.append(np.where(one, np.nan, np.sqrt(squares / np.where(one, 1, count - 1))))
+        else:
+            if not ranked.size:
+                ranked = np.sort(np.where(known, values, np.inf), axis=1)
+            found.append(_quantile(ranked, count, float(statistic)))
+    return np.array(found)
+
+
+def _quantile(ranked: np.ndarray, count: np.ndarray, level: float) -> np.ndarray:
+    """The quantile of the first `count` of ranked values, linear between them (n_rows,)."""
+    place, row = level * (count - 1), np.arange(len(ranked))
+    low = place.astype(np.intp)
+    lower, upper = ranked[row, low], ranked[row, np.minimum(low + 1, count - 1)]
+    return lower + (upper - lower) * (place - low)
+
+
+def _weeks(horizon: int) -> int:
+    """Whole weeks that reach back over a horizon."""
+    return -(-require_count("horizon", horizon, 1) // 7)
 
 
 def _name_of(statistic: Any) -> str:

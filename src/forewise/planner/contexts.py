@@ -17,6 +17,8 @@ import pandas as pd
 
 from forewise import features
 from forewise.exceptions import ColumnWarning, InvalidInputError
+from forewise.features.grid import Grid
+from forewise.features.history import Past
 from forewise.planner.roles import Roles, numbers, require_one_row_a_day, series_text
 from forewise.validation.columns import BooleanColumn, Columns, IgnoredColumn, NumberColumn
 from forewise.validation.frames import listed
@@ -140,7 +142,7 @@ class Recipe:
             level.append(float(np.median(typical)) if typical else 0.0)
             least.append(_LEAST * float(np.median(positive)) if positive else 1.0)
         made = replace(self, relative=relative, level=level, least=least)
-        raw = made._raw(rows)
+        raw = made._raw(rows, np.arange(len(rows)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of columns that are never known
             fills = np.nan_to_num(np.nanmedian(raw.to_numpy(), axis=0))
@@ -185,9 +187,7 @@ class Recipe:
 
     def contexts(self, rows: Rows, wanted: np.ndarray | None = None) -> pd.DataFrame:
         """Contexts (n_wanted, n_features) of some of the rows, without missing values."""
-        raw = self._raw(rows)
-        if wanted is not None:
-            raw = raw.iloc[wanted]
+        raw = self._raw(rows, np.arange(len(rows)) if wanted is None else wanted)
         assert self.fills is not None
         # Single precision: sums over a window depend on where the table begins, in the last digits.
         values = raw.to_numpy(dtype=np.float32).astype(np.float64)
@@ -204,51 +204,43 @@ class Recipe:
         """Rows whose series has an outcome in the past that matters (n_rows,)."""
         if rows.days is None:
             return np.ones(len(rows), dtype=bool)
-        base = self._base(rows)
-        known = [
-            features.rolling(base, name, _MEMORY, ("mean",), _KEY, _DAY, min_values=1,
-                             horizon=self.roles.horizon).notna().to_numpy()[:, 0]
-            for name in self.roles.outcome
-        ]  # fmt: skip
-        return np.any(known, axis=0)
-
-    def _raw(self, rows: Rows) -> pd.DataFrame:
-        """All features, NaN where not known."""
-        parts = [
-            pd.DataFrame(rows.fixed, columns=[*self.fixed.features, *self.series.features]),
+        pasts, ahead = _Pasts.of(rows, np.arange(len(rows))), self.roles.horizon
+        since = [
+            pasts.column(name, values).days_since(horizon=ahead).to_numpy()[:, 0]
+            for name, values in zip(self.roles.outcome, rows.outcome.T, strict=True)
         ]
+        return np.any(np.array(since) < ahead + _MEMORY, axis=0)
+
+    def _raw(self, rows: Rows, wanted: np.ndarray) -> pd.DataFrame:
+        """All features of some of the rows, by number; NaN where not known."""
+        own = [*self.fixed.features, *self.series.features]
+        parts = [pd.DataFrame(rows.fixed[wanted], columns=own)]
         if rows.days is not None:
-            base = self._base(rows)
-            calendar = features.calendar(base[_DAY])
+            pasts = _Pasts.of(rows, wanted)
+            calendar = features.calendar(pd.Series(rows.days[wanted].astype("datetime64[s]")))
             weekday = features.one_hot(calendar.pop("weekday"), range(7))
             parts = [calendar, weekday, *parts]
-            parts += [self._history(base, j) for j in range(len(self.roles.outcome))]
-            parts.append(self._other_columns(base, rows))
+            parts += [
+                self._history(pasts.column(name, rows.outcome[:, j]), j)
+                for j, name in enumerate(self.roles.outcome)
+            ]
+            parts.append(self._other_columns(pasts, rows, wanted))
         raw = pd.concat(parts, axis=1)
-        return raw if raw.shape[1] else pd.DataFrame({"constant": np.ones(len(rows))})
+        return raw if raw.shape[1] else pd.DataFrame({"constant": np.ones(len(wanted))})
 
-    def _base(self, rows: Rows) -> pd.DataFrame:
-        """Days, series as numbers and outcomes: what features of the past are made of."""
-        assert rows.days is not None
-        named = {_DAY: rows.days.astype("datetime64[s]"), _KEY: pd.factorize(rows.keys)[0]}
-        return pd.DataFrame(named | dict(zip(self.roles.outcome, rows.outcome.T, strict=True)))
-
-    def _history(self, base: pd.DataFrame, j: int) -> pd.DataFrame:
+    def _history(self, past: Past, j: int) -> pd.DataFrame:
         """Lags and moving statistics of an outcome, and the level that they are multiples of."""
         assert self.level is not None
         assert self.least is not None
-        name, ahead = self.roles.outcome[j], self.roles.horizon
+        name, ahead = past.name, self.roles.horizon
         week = 7 * -(-ahead // 7)
-        past: dict[str, Any] = {"by": _KEY, "date": _DAY}
-        lags = features.lag(base, name, sorted({ahead, ahead + 1, week, week + 7}), **past)
-        past["horizon"] = ahead
-        means = features.rolling(base, name, _MEANS, ("mean",), **past)
-        spreads = features.rolling(base, name, _MEANS, ("std",), **past)
-        ranks = features.rolling(base, name, _QUANTILE_DAYS, _LEVELS, **past)
-        weekday = features.same_weekday(base, name, _WEEKS, **past)
-        weekday = weekday.drop(columns=f"{name}_weekday_last")  # which may be any time ago
-        whole = features.rolling(base, name, _MEMORY, ("mean",), **past, min_values=1)
-        since = features.days_since(base, name, **past).clip(upper=_MEMORY)
+        lags = past.lag(sorted({ahead, ahead + 1, week, week + 7}))
+        means = past.rolling(_MEANS, ("mean",), horizon=ahead)
+        spreads = past.rolling(_MEANS, ("std",), horizon=ahead)
+        ranks = past.rolling(_QUANTILE_DAYS, _LEVELS, horizon=ahead)
+        weekday = past.weekday_means(_WEEKS, horizon=ahead)
+        whole = past.rolling(_MEMORY, ("mean",), min_values=1, horizon=ahead)
+        since = past.days_since(horizon=ahead).clip(upper=_MEMORY)
         level = means.iloc[:, -1].fillna(whole.iloc[:, 0]).fillna(self.level[j])
         short = means.iloc[:, -1].isna().astype(float).rename(f"{name}_past_short")
         few, many = weekday.columns
@@ -263,36 +255,49 @@ class Recipe:
             level = np.log(unit)
         return pd.concat([made, level.rename(f"{name}_level"), short, since], axis=1)
 
-    def _other_columns(self, base: pd.DataFrame, rows: Rows) -> pd.DataFrame:
+    def _other_columns(self, pasts: _Pasts, rows: Rows, wanted: np.ndarray) -> pd.DataFrame:
         """The day before of known numbers; the last known values of columns without a role."""
-        made = []
+        made, ahead = [], self.roles.horizon
         fixed = self.fixed.features
         for part in self.fixed.parts:
             if isinstance(part, NumberColumn | BooleanColumn):
                 own = rows.fixed[:, fixed.index(part.name)]
-                named = base.assign(**{part.name: own})
-                before = features.lag(named, part.name, 1, _KEY, _DAY)
-                made.append(before.fillna({before.columns[0]: pd.Series(own)}))
-        for name, flags in zip(self.roles.outcome, rows.censored.T, strict=True):
+                before = pasts.column(part.name, own).lag(1)
+                made.append(before.fillna({before.columns[0]: pd.Series(own[wanted])}))
+        for j, name in enumerate(self.roles.outcome):
             # What was sold says less of demand where it was all there was.
             if self.roles.sold_out:
-                flag = f"{name}_sold_out"
-                named = base.assign(**{flag: np.where(np.isnan(base[name]), np.nan, flags)})
-                made.append(features.lag(named, flag, self.roles.horizon, _KEY, _DAY))
-                made.append(
-                    features.rolling(
-                        named, flag, 28, ("mean",), _KEY, _DAY,
-                        min_values=1, horizon=self.roles.horizon,
-                    )
-                )  # fmt: skip
+                flags = np.where(np.isnan(rows.outcome[:, j]), np.nan, rows.censored[:, j])
+                past = pasts.column(f"{name}_sold_out", flags)
+                made.append(past.lag(ahead))
+                made.append(past.rolling(28, ("mean",), min_values=1, horizon=ahead))
         for part, values in zip(self.lagged, rows.lagged.T, strict=True):
-            named = base.assign(**{part.name: values})
-            made.append(features.lag(named, part.name, self.roles.horizon, _KEY, _DAY))
-            made.append(
-                features.rolling(named, part.name, 7, ("mean",), _KEY, _DAY, min_values=1,
-                                 horizon=self.roles.horizon)
-            )  # fmt: skip
-        return pd.concat(made, axis=1) if made else pd.DataFrame(index=base.index)
+            past = pasts.column(part.name, values)
+            made.append(past.lag(ahead))
+            made.append(past.rolling(7, ("mean",), min_values=1, horizon=ahead))
+        return pd.concat(made, axis=1) if made else pd.DataFrame(index=pasts.index)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pasts:
+    """The past of each column, for some of the rows."""
+
+    grid: Grid
+    wanted: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Rows, wanted: np.ndarray) -> Self:
+        assert rows.days is not None
+        named = {_DAY: rows.days.astype("datetime64[s]"), _KEY: pd.factorize(rows.keys)[0]}
+        return cls(Grid.from_table(pd.DataFrame(named), _KEY, _DAY), wanted)
+
+    @property
+    def index(self) -> pd.Index:
+        return pd.RangeIndex(len(self.wanted))
+
+    def column(self, name: str, values: np.ndarray) -> Past:
+        """Of a column's values in all rows."""
+        return Past.of(name, values, self.grid, self.wanted, self.index)
 
 
 def _is_usable(column: pd.DataFrame, kinds: Mapping[str, str], notes: list[str]) -> bool:

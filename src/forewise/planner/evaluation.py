@@ -101,9 +101,10 @@ class Evaluation:
         sign = -1 if effect.startswith("it costs") else 1
         amount, low, high = (sign * saved[name] for name in ("estimate", "lower", "upper"))
         low, high = min(low, high), max(low, high)
+        other = "the best constant decision (SAA)" if self.baseline == SAA else self.baseline
         said = (
             f"Over {len(self.costs)} decisions the planner costs {row['cost']:.4g} each, and "
-            f"{self.baseline} {self.summary.loc[self.baseline, 'cost']:.4g}: {effect} {amount:.4g} "
+            f"{other} {self.summary.loc[self.baseline, 'cost']:.4g}: {effect} {amount:.4g} "
             f"a decision [{low:.4g}, {high:.4g}]"
         )
         if np.isfinite(saved["share"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from forewise.validation.tables import check_training_data
 
 _LEAF_SIZES = (1, 2, 5, 10, 20, 40)  # that are compared out of bag
 _JUDGED_ROWS, _JUDGED_ENTRIES = 512, 2**22  # most rows, and most weights, of that comparison
+_REFERENCE: dict[str, Any] = {"n_trees": 50, "max_features": 0.5}  # completes outcomes
+_REMEMBERED = 2  # completions
+_COMPLETIONS: dict[bytes, Completion] = {}  # by their training rows
 
 
 class TreePredictor(Predictor):
@@ -110,8 +114,7 @@ class ForestPredictor(TreePredictor):
         self.outcomes_, self.row_of_ = y[order], None
 
     def _fit_censored(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> None:
-        completion = Completion.make(self, X, y, censored)
-        draws, self.undetermined_ = completion.draws(X, y, censored, N_DRAWS, seed=0)
+        draws, self.undetermined_ = draws_beyond(X, y, censored, N_DRAWS)
         means = draws.mean(axis=1)
         self._plant(X, draws[:, 0], standardise(means, *mean_and_std(means)))
         outcomes, rows = expanded(draws, censored)
@@ -216,8 +219,24 @@ def draws_beyond(
 
     And the share of the draws that no known outcome lies beyond: see `Completion.draws`.
     """
-    completion = Completion.make(ForestPredictor(n_jobs=None), X, y, censored)
-    return completion.draws(X, y, censored, n_draws, seed)
+    return completion_of(X, y, censored).draws(X, y, censored, n_draws, seed)
+
+
+def completion_of(X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> Completion:
+    """What checked rows say of outcomes beyond bounds, by a forest of few trees.
+
+    The last ones are remembered: predictors that are compared are fitted to the same rows.
+    """
+    digest = sha256(repr((X.shape, y.shape)).encode())
+    for part in (X, y, censored):
+        digest.update(np.ascontiguousarray(part).data)
+    key = digest.digest()
+    if key not in _COMPLETIONS:
+        made = Completion.make(ForestPredictor(**_REFERENCE, n_jobs=None), X, y, censored)
+        while len(_COMPLETIONS) >= _REMEMBERED:
+            _COMPLETIONS.pop(next(iter(_COMPLETIONS), b""), None)
+        return _COMPLETIONS.setdefault(key, made)
+    return _COMPLETIONS[key]
 
 
 @dataclass(frozen=True)
@@ -231,7 +250,7 @@ class Completer:
         if censored is None:
             return cls(None)
         require_known(censored)
-        return cls(Completion.make(ForestPredictor(n_jobs=None), X, y, censored))
+        return cls(completion_of(X, y, censored))
 
     def outcomes(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray | None) -> np.ndarray:
         """Outcomes (n_contexts, n_outcomes), y where they are known."""

@@ -156,7 +156,10 @@ class CategoryColumn:
             report.append(f"{self.name!r} is missing in {_rows(absent)}, and never was in training")
         unseen = (place == other) & ~absent
         if unseen.any() and not self.others:
-            counts = Counter(texts[code] for code in codes[unseen].tolist())
+            counts: Counter[str | None] = Counter()
+            for code, n_rows in enumerate(np.bincount(codes[unseen]).tolist()):
+                if n_rows:
+                    counts[texts[code]] += n_rows
             quoted = ", ".join(f"{text!r} {n} times" for text, n in counts.most_common(_SHOWN))
             report.append(
                 f"{self.name!r} has values that training has not seen in {_rows(unseen)} ({quoted})"
