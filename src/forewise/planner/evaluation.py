@@ -14,7 +14,7 @@ from sklearn.base import clone
 from forewise.display import html_table
 from forewise.evaluation import compare_rolling, rolling_folds
 from forewise.exceptions import ColumnWarning, InvalidInputError
-from forewise.learners import DecoupledLearner, Learner
+from forewise.learners import AutoLearner, DecoupledLearner, Learner
 from forewise.learners.out_of_fold import make_folds
 from forewise.planner.certificate import Calibration
 from forewise.planner.roles import numbers
@@ -236,7 +236,7 @@ class _Rolled:
         """What the planner chose, fitted to some rows."""
         own, inner = self.planner.learner, self.planner.policy_.inner
         learner: Learner = DecoupledLearner(inner.problem, clone(inner.predictor), inner.solver)
-        if isinstance(own, Learner) and not hasattr(self.planner.learner_, "held_out_"):
+        if isinstance(own, Learner) and not isinstance(self.planner.learner_, AutoLearner):
             learner = clone(self.planner.learner_)
         self.data.fit(learner, rows)
         assert isinstance(learner.policy_, ScenarioPolicy)

@@ -78,7 +78,7 @@ def run_smps_bench(
             raise InvalidInputError(f"{what} must be of {known}, but has {', '.join(unknown)}")
     chosen = [name for name in there if names is None or name in names]
     plan = plan_of(chosen, quick)
-    wanted = [name for name in PEERS if peers is None or name in peers]
+    wanted = [name for name in PEERS if peers is None or name in (FOREWISE, *peers)]
     able = [name for name in wanted if not PEERS[name].package or find_spec(PEERS[name].package)]
     missing += [f"{name} is not installed" for name in wanted if name not in able]
     for line in missing:
