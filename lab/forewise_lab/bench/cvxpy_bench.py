@@ -69,9 +69,9 @@ Pass = tuple[torch.Tensor, torch.Tensor]
 class Findings:
     """Medians in seconds, and the largest differences of decisions and gradients.
 
-    `built_in` has a row for each of the paper's problems, built in and in CVXPY; `layers`, by M, one
-    for forewise and each use of cvxpylayers; `constructions` one for each large problem: making it,
-    and lifting it to each M. `share` is CPU time over wall time of the whole run.
+    `built_in` has a row for each of the paper's problems; `layers`, by M, one for forewise and each
+    use of cvxpylayers; `constructions` one for each large problem: making it, and lifting it to
+    each M. `share` is CPU time over wall time of the whole run.
     """
 
     built_in: pd.DataFrame

@@ -27,7 +27,7 @@ _DECIDING_SCENARIOS = 64
 
 
 def run_training_bench(output: Path, repeats: int, console: Console) -> dict[str, float]:
-    """Time the three kinds of step in turns, on one core; print and write the medians in seconds."""
+    """Time the three kinds of step in turns, on one core; print and write the medians."""
     output.mkdir(parents=True, exist_ok=True)
     with one_core(), console.status("measuring") as status:
         steps = {

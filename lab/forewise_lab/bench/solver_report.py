@@ -63,7 +63,7 @@ def solver_page(
     missing: Sequence[str],
     machine: str,
 ) -> Page:
-    """The page of a run, complete or not; `growth` has each (family, M) whose memory is measured."""
+    """The page of a run, complete or not; `growth` has the (family, M) with memory."""
     sizes = {name: [size for other, size in growth if other == name] for name, _ in growth}
     series = {
         family: tuple(between(results.series(family, FOREWISE, q), own) for q in GROWTH_QUANTITIES)

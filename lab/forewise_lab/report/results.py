@@ -36,8 +36,8 @@ class Results:
     """The values that the report is made from.
 
     `rows` are finite values, one version of each, in the units of the tables; `failures` those of
-    fits that failed and of values that are not finite. `superseded` rows, of fits that were run
-    again with other settings, and those `left_out`, of the other kind (quick or full), are not used.
+    fits that failed and of values that are not finite. Not used are `superseded` rows, of fits that
+    were run again with other settings, and those `left_out`, of the other kind (quick or full).
     """
 
     rows: pd.DataFrame
