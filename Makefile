@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all lint format bench core clean
+.PHONY: demo test test-all lint format bench core studio clean
 
 demo: $(READY)
 	$(BIN)/forewise demo
@@ -37,6 +37,10 @@ core: $(READY)
 		-Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) $(CORE_OPTIONS)
 	$(BIN)/cmake --build build/core
 	$(BIN)/cmake --install build/core --prefix $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
+
+# The page of `forewise serve`, from studio/ to src/forewise/serving/studio/; needs Node 20.
+studio:
+	cd studio && npm ci && npm run build
 
 $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -18,17 +18,18 @@ ROW = {"heat": 20.0, "day": "sun"}
 def test_every_example_of_openapi_works(both):
     paths = both.get("/openapi.json").json()["paths"]
     tried = 0
-    for path in ("/decide", "/explain"):
+    for path in ("/decide", "/explain", "/policies/{name}/whatif"):
         content = paths[path]["post"]["requestBody"]["content"]["application/json"]
-        for example in content["examples"].values():
-            answer = both.post(path, example["value"])
+        for name, example in content["examples"].items():
+            answer = both.post(path.format(name=name), example["value"])
             assert answer.status_code == 200, answer.text
             tried += 1
-    assert tried == 4
+    assert tried == 6
+    asked = {"name": "ice"}, {"day": "2023-02-01"}
     for path in paths:
         if "get" in paths[path]:
-            options = {"params": {"name": "ice"}} if path == "/policy" else {}
-            assert both.get(path, **options).status_code == 200
+            options = {"/policy": asked[0], "/policies/{name}/rows": asked[1]}.get(path)
+            assert both.get(path.format(name="shops"), params=options).status_code == 200, path
 
 
 def test_the_model_card(both):

@@ -26,7 +26,7 @@ limits = Limits(batch_rows=int(sys.argv[3]), waiting=int(sys.argv[4]))
 run([Path(sys.argv[1])], port=int(sys.argv[2]), limits=limits)
 """
 POST = (
-    "POST /decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    "POST /decide HTTP/1.1\r\nHost: localhost:1\r\nContent-Type: application/json\r\n"
     "Content-Length: {}\r\n\r\n{}"
 )
 

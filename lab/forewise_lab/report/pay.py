@@ -6,18 +6,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from forewise.evaluation import block_bootstrap, block_bootstrap_difference
 from forewise.evaluation.bootstrap import Difference
 from forewise.exceptions import StorageError
-from forewise.plots import STYLE
 from forewise_lab.experiments import Settings, load_settings
 from forewise_lab.machine import write_whole
 from forewise_lab.report.cases import CaseResult, MethodCosts, gather_cases
+from forewise_lab.report.pay_figures import plot_answer, plot_case
 from forewise_lab.report.rendering import markdown_table
 
 _SAA = "real-saa"
@@ -36,11 +33,6 @@ _POOLS = (
     ("real-boosting-residuals", "real-boosting-residuals-each"),
 )
 _DAYS = 365
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
-_COLOURS = ("black", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
-_DASHES = ("--", "-", "-", "-", "-.", ":")
-_FLOOR = ("0.6", ":")
-_WEEKS = 4  # of the moving mean
 
 
 def write_pay_page(
@@ -60,9 +52,11 @@ def write_pay_page(
         raise StorageError(f"page must be in a folder that exists, but is {str(place)!r}")
     results = gather_cases(folder, settings or load_settings())
     head = (Path(__file__).parent / "templates/pay_head.md").read_text(encoding="utf-8")
-    parts = [head.format(folder=folder, tuning=results[0].table.tuning_days if results else 90)]
     glance = "\n".join(f"- **{result.table.title}.** {verdict(result)}" for result in results)
-    parts += [
+    parts = [
+        f"# Does it pay?\n\n{answer(results)}",
+        _answer_picture(results, place.parent),
+        head.format(folder=folder, tuning=results[0].table.tuning_days if results else 90),
         f"## At a glance\n\n{glance}\n",
         *(_section(result, place.parent) for result in results),
     ]
@@ -89,8 +83,13 @@ def _section(result: CaseResult, folder: Path) -> str:
         if len(result.table.decision.levels) > 1:
             parts.append(level_table(result))
         picture = f"pay_{result.name.replace('-', '_')}.png"
-        plot_over_time(result, folder / picture)
-        parts += [f"![Cost over time]({picture})", lower_bound(result), worth(result)]
+        baselines = ranked(result, learners=False)
+        if baselines:
+            gaps = [(m, difference(result, m, baselines[0])) for m in ranked(result)]
+            plot_case(result, gaps, baselines[0], folder / picture)
+            text = f"Costs of {result.table.title} against {baselines[0].title}"
+            parts.append(f"![{text}]({picture})")
+        parts += [lower_bound(result), worth(result)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -204,6 +203,68 @@ def verdict(result: CaseResult) -> str:
     return " ".join(text)
 
 
+def answer(results: Sequence[CaseResult]) -> str:
+    """The first words: what learners cost less than baselines, and what Bayesian ones add."""
+    best = [gaps for result in results if (gaps := _best_against_baselines(result))]
+    if not best:
+        return "There is nothing to compare yet.\n"
+    saa = [gap.estimate for gaps in best for method, gap in gaps if method.name == _SAA]
+    rivals = [gaps[0][1] for gaps in best if gaps[0][0].name != _SAA]
+    text = []
+    if saa:
+        text.append(
+            f"**Against plain SAA, yes: the best learner costs {_range(saa)} less** in "
+            f"{len(saa)} cases."
+        )
+    if rivals:
+        text.append(
+            f"Against the best baseline (forests, boosting, neighbours, tuned alike) it costs "
+            f"{_range([gap.estimate for gap in rivals])} less in {len(rivals)} cases, "
+            f"significantly so in {sum(gap.upper < 0 for gap in rivals)} of them."
+        )
+    standings = [gap for result in results if (gap := _bayesian_gap(result)) is not None]
+    if standings:
+        wins, losses = sum(g.upper < 0 for g in standings), sum(g.lower > 0 for g in standings)
+        text.append(
+            f"**Bayesian networks against the best method that is not one: {wins} won, {losses} "
+            f"lost, {len(standings) - wins - losses} level.**"
+        )
+    return "\n\n".join(text) + "\n"
+
+
+def _best_against_baselines(result: CaseResult) -> list[tuple[MethodCosts, Difference]]:
+    """The best learner's differences to the best baseline, and to plain SAA if it is another."""
+    learners, baselines = ranked(result, learners=True), ranked(result, learners=False)
+    if not learners or not baselines:
+        return []
+    saa = [method for method in baselines[1:] if method.name == _SAA]
+    return [(b, difference(result, learners[0], b)) for b in [baselines[0], *saa]]
+
+
+def _bayesian_gap(result: CaseResult) -> Difference | None:
+    bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
+    others = [method for method in ranked(result) if method.name not in BAYESIAN]
+    return difference(result, bayesian[0], others[0]) if bayesian and others else None
+
+
+def _answer_picture(results: Sequence[CaseResult], folder: Path) -> str:
+    cases = [
+        (result.table.title, ranked(result, learners=True)[0], gaps)
+        for result in results
+        if (gaps := _best_against_baselines(result))
+    ]
+    if not cases:
+        return ""
+    plot_answer(cases, folder / "pay.png")
+    return "![The best learner against the best baseline and plain SAA](pay.png)\n"
+
+
+def _range(shares: Sequence[float]) -> str:
+    """What differences save: "1.3 to 5.0 %"."""
+    ends = [f"{-100 * share:.1f}".replace("-", "−") for share in (max(shares), min(shares))]
+    return f"{ends[0]} %" if len(shares) == 1 else f"{ends[0]} to {ends[1]} %"
+
+
 def combined_table(results: Sequence[CaseResult]) -> str:
     """Combined against decoupled learning of the same network, in every case."""
     lines = []
@@ -291,41 +352,3 @@ def _standing(gap: Difference) -> str:
     if gap.upper < 0:
         return "win"
     return "lose" if gap.lower > 0 else "neither win nor lose"
-
-
-def plot_over_time(result: CaseResult, path: Path) -> None:
-    """Cost, or its risk, in the last four weeks, of the methods that matter most."""
-    lines = list(zip(_shown(result), _COLOURS, _DASHES, strict=False))
-    if result.foresight is not None:
-        lines.append((result.foresight, *_FLOOR))
-    cvar = result.table.decision.cvar
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 3.6), layout="constrained")
-        axes = figure.subplots()
-        for method, colour, dash in lines:
-            costs = pd.Series(method.scored(cvar), index=pd.DatetimeIndex(result.dates))
-            recent = moving_mean(costs)
-            axes.plot(recent.index, recent, color=colour, ls=dash, lw=1.4, label=method.title)
-        axes.set_ylim(bottom=0)
-        figure_name = "mean cost" if cvar is None else f"CVaR {cvar:g}"
-        axes.set_ylabel(f"{figure_name} of a decision, four weeks")
-        axes.set_title(result.table.title, loc="left", fontweight="bold")
-        figure.legend(loc="outside lower center", frameon=False, ncols=4, fontsize=8)
-        figure.savefig(path, dpi=120)
-
-
-def moving_mean(costs: pd.Series) -> pd.Series:
-    """At the end of each week, the mean over all decisions of the last four weeks."""
-    weeks = costs.resample("W-SUN").agg(["sum", "count"])
-    least = min(_WEEKS, len(weeks))
-    recent = weeks.rolling(_WEEKS, min_periods=least).sum()
-    return (recent["sum"] / recent["count"]).dropna()
-
-
-def _shown(result: CaseResult) -> list[MethodCosts]:
-    """Plain SAA, the best two baselines, the best learner, the best Bayesian ones."""
-    baselines, learners = ranked(result, learners=False), ranked(result, learners=True)
-    bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
-    saa = [method for method in baselines if method.name == _SAA]
-    wanted = [*saa, *baselines[:2], *learners[:1], *bayesian[:2]]
-    return list({method.name: method for method in wanted}.values())[: len(_COLOURS)]

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from inspect import signature
-from typing import Any
-
 import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError
 from forewise.explanation.case import Case
+from forewise.explanation.parameters import Parameter, parameters, problem_with
 from forewise.explanation.parts import Sensitivity, Unavailable
-from forewise.problems.base import Problem, RiskAverseProblem, without_risk
-from forewise.problems.cvxpy import CvxpyProblem
+from forewise.problems.base import Problem, without_risk
 
 _STEP = 0.05  # of a value, for re-solves
-_MOST = 200  # entries
-
-
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """Numbers of a problem: a tensor, the names of its entries, and the problem with others."""
-
-    kind: str
-    value: torch.Tensor
-    entries: list[tuple[str, tuple[int, ...]]]
-    problem_with: Callable[[torch.Tensor], Problem]
 
 
 def sensitivities(case: Case) -> list[Sensitivity] | Unavailable:
@@ -37,7 +20,7 @@ def sensitivities(case: Case) -> list[Sensitivity] | Unavailable:
     Decisions are averaged over reweighted scenarios (`Case.reweighted`), which smooths the steps
     of a quantile.
     """
-    found = list(_data(case))
+    found = list(parameters(case.problem, case.outcome_names))
     if not found:
         return Unavailable(
             f"a {type(without_risk(case.problem)).__name__} has no numbers of its own that could "
@@ -49,61 +32,10 @@ def sensitivities(case: Case) -> list[Sensitivity] | Unavailable:
     return [sensitivity for data in found for sensitivity in moves(case, data)]
 
 
-def _data(case: Case) -> Iterator[_Data]:
-    problem = case.problem
-    base = without_risk(problem)
-    if isinstance(base, CvxpyProblem):
-        if base.given_values is not None:
-            names = base.layout.given_names()
-            yield _Data(
-                "given",
-                base.given_values[:1].detach(),
-                [(name, (0, i)) for i, name in enumerate(names[:_MOST])],
-                lambda value: _risky(problem, base._with_given(value)),
-            )
-        return
-    for name, value in _arguments(base).items():
-        if isinstance(value, torch.Tensor) and value.is_floating_point():
-            entries = _entries(name, value, case.outcome_names)[:_MOST]
-            yield _Data(
-                "parameter",
-                value.detach(),
-                entries,
-                partial(_rebuilt, problem, name),
-            )
-
-
-def _arguments(problem: Problem) -> dict[str, Any]:
-    """What the problem was made with; None where it is not kept."""
-    return {name: getattr(problem, name, None) for name in signature(type(problem)).parameters}
-
-
-def _rebuilt(problem: Problem, name: str, value: torch.Tensor) -> Problem:
-    """The problem with another value of one of its arguments."""
-    base = without_risk(problem)
-    return _risky(problem, type(base)(**{**_arguments(base), name: value}))
-
-
-def _risky(problem: Problem, other: Problem) -> Problem:
-    """Another problem with the risk that this one has."""
-    return other.with_risk(problem.risk) if isinstance(problem, RiskAverseProblem) else other
-
-
-def _entries(
-    name: str, value: torch.Tensor, items: Sequence[str]
-) -> list[tuple[str, tuple[int, ...]]]:
-    """Entries of a number, a vector, or the diagonal of a matrix, by the names of the items."""
-    if value.ndim == 0 or value.numel() == 1:
-        return [(name, (0,) * value.ndim)]
-    n = len(value)
-    labels = items if len(items) == n else [str(i) for i in range(n)]
-    return [(f"{name}[{label}]", (i,) * value.ndim) for i, label in enumerate(labels)]
-
-
-def _gradients(case: Case, data: _Data) -> list[Sensitivity]:
+def _gradients(case: Case, data: Parameter) -> list[Sensitivity]:
     """Through the solver, for all entries at once."""
     leaf = data.value.clone().requires_grad_()
-    problem = data.problem_with(leaf)
+    problem = problem_with(case.problem, {data.name: leaf})
     decisions = case.reweighted(problem).mean(0)
     objective = case.solved(problem).objective[0]
     outputs = [*(decisions[i] for i in case.explained), objective]
@@ -127,7 +59,7 @@ def _gradients(case: Case, data: _Data) -> list[Sensitivity]:
     ]
 
 
-def _differences(case: Case, data: _Data) -> list[Sensitivity]:
+def _differences(case: Case, data: Parameter) -> list[Sensitivity]:
     """By solving again with each entry a little lower and higher."""
     found = []
     for name, place in data.entries:
@@ -146,13 +78,13 @@ def _differences(case: Case, data: _Data) -> list[Sensitivity]:
 
 
 def _solved_at(
-    case: Case, data: _Data, place: tuple[int, ...], entry: float
+    case: Case, data: Parameter, place: tuple[int, ...], entry: float
 ) -> tuple[np.ndarray, float, float] | None:
     """Mean decision, objective and the entry; None where the problem may not have it."""
     value = data.value.clone()
     value[place] = entry
     try:
-        problem = data.problem_with(value)
+        problem = problem_with(case.problem, {data.name: value})
     except InvalidInputError:
         return None
     return *_solved_with(case, problem), entry

@@ -244,6 +244,10 @@ class PlannerPolicy(StoredPolicy):
             found.append(self._answer(question, out, status, part))
         return found
 
+    def inputs(self, question: Question) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Contexts of a question's open rows, and what is given to the problem in them."""
+        return question.contexts, self._given(question.decided.take(question.places))
+
     def _answer(
         self, question: Question, solved: _Columns, status: list[Status | None], part: slice
     ) -> tuple[pd.DataFrame, list[Status | None]]:

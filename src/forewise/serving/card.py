@@ -63,13 +63,13 @@ def example(edition: Edition) -> dict[str, Any] | None:
     columns = fitted_columns(policy)
     if columns is None:
         return {"rows": [dict.fromkeys(input_names(policy), 0.0)]}
-    return {"rows": [{part.name: _value(part) for part in columns.parts}]}
+    return {"rows": [{part.name: default(part) for part in columns.parts}]}
 
 
 def _planner_example(edition: Edition, policy: PlannerPolicy) -> dict[str, Any]:
     roles, recipe = policy.roles, policy.recipe
-    row: dict[str, Any] = {part.name: _value(part) for part in recipe.fixed.parts}
-    row |= {part.name: _value(part) for part in recipe.series.parts}
+    row: dict[str, Any] = {part.name: default(part) for part in recipe.fixed.parts}
+    row |= {part.name: default(part) for part in recipe.series.parts}
     row |= {name: 1.0 for name in roles.given if name not in row}
     if roles.closed is not None:
         row[roles.closed] = False
@@ -86,7 +86,7 @@ def _planner_example(edition: Edition, policy: PlannerPolicy) -> dict[str, Any]:
     return {"rows": [future], "past": past}
 
 
-def _value(part: Any) -> Any:
+def default(part: Any) -> Any:
     """A value of a column as it was in training."""
     if isinstance(part, NumberColumn):
         return part.fill

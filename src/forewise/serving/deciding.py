@@ -12,12 +12,15 @@ import numpy as np
 import pandas as pd
 
 from forewise.exceptions import ForewiseError, InvalidInputError
+from forewise.explanation import Explanation
+from forewise.explanation import explain as explained
+from forewise.explanation.text import sentences
 from forewise.planner.policy import PlannerPolicy
 from forewise.planner.policy import Question as PlannerQuestion
-from forewise.planner.roles import numbers
 from forewise.policy import DirectPolicy, ScenarioPolicy
 from forewise.policy.base import Policy
 from forewise.problems.base import Problem
+from forewise.serving.past import Past
 from forewise.serving.reading import RequestError
 from forewise.serving.telemetry import heard
 from forewise.solvers.solution import Status
@@ -26,30 +29,7 @@ from forewise.validation.parameters import as_random_state
 
 _OUTSIDE = "far outside the range of the training rows"
 #: What data of a request may raise where the library reads them.
-_UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
-
-
-class Past:
-    """A table of the past, cut into its series, so that a request reads those it is about."""
-
-    def __init__(self, policy: PlannerPolicy, table: pd.DataFrame) -> None:
-        roles = policy.roles
-        frame = roles.checked(table, "table", [*roles.needed, *roles.outcome])
-        days = roles.days(frame, "table", policy.recipe.day_first).astype("datetime64[s]")
-        # Decimal marks and orders of days are told by all rows: a few may not tell.
-        read: dict[str, Any] = {name: numbers(frame[name]) for name in roles.outcome}
-        frame = frame.assign(**read | {str(roles.date): days})
-        self._roles = roles
-        self._none = frame.iloc[:0]
-        keys = roles.keys(frame, "table")
-        self._of_series = {str(key): rows for key, rows in frame.groupby(keys, sort=False)}
-
-    def of(self, future: pd.DataFrame) -> pd.DataFrame:
-        """The past of the series in some rows to decide."""
-        frame = self._roles.checked(future, "rows", self._roles.series)
-        keys = dict.fromkeys(self._roles.keys(frame, "rows"))
-        found = [self._of_series[key] for key in keys if key in self._of_series]
-        return pd.concat(found) if found else self._none
+UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +106,17 @@ def _explained(edition: Edition, question: Question) -> dict[str, Any]:
         options["n_scenarios"] = question.n_scenarios
     try:
         if isinstance(policy, PlannerPolicy):
-            past, future = _tables(edition, question)
-            return policy.explain(past, future, **options).to_dict()
-        # Explanations need more of the library than decisions do.
-        from forewise.explanation import explain as explained
+            past, future = tables_of(edition, question)
+            return _told(policy.explain(past, future, **options))
+        given = given_of(policy.problem, question)
+        return _told(explained(policy, contexts_of(policy, question), given=given, **options))
+    except (ForewiseError, *UNREADABLE) as error:
+        raise refused(error) from error
 
-        given = _given(policy.problem, question)
-        return explained(policy, _contexts(policy, question), given=given, **options).to_dict()
-    except (ForewiseError, *_UNREADABLE) as error:
-        raise _refused(error) from error
+
+def _told(why: Explanation) -> dict[str, Any]:
+    """An explanation as JSON has it, and in sentences."""
+    return why.to_dict() | {"sentences": sentences(why)}
 
 
 def _read_together(edition: Edition, questions: Sequence[Question]) -> dict[int, _Read]:
@@ -160,8 +142,8 @@ def _read_together(edition: Edition, questions: Sequence[Question]) -> dict[int,
         rows = [row for i in places for row in questions[i].rows]
         try:
             with heard() as notes:
-                contexts, _ = policy.checked(_contexts(policy, Question(rows)))
-        except _UNREADABLE:
+                contexts, _ = policy.checked(contexts_of(policy, Question(rows)))
+        except UNREADABLE:
             continue
         ends = np.cumsum([len(questions[i].rows) for i in places])
         if not notes:
@@ -175,15 +157,15 @@ def _read(edition: Edition, question: Question) -> Any:
     policy = edition.policy
     try:
         if isinstance(policy, PlannerPolicy):
-            return policy.ask(*_tables(edition, question))
-        given = _given(policy.problem, question)
-        contexts, _ = policy.checked(_contexts(policy, question), given)
+            return policy.ask(*tables_of(edition, question))
+        given = given_of(policy.problem, question)
+        contexts, _ = policy.checked(contexts_of(policy, question), given)
         return _Read(contexts, given)
-    except _UNREADABLE as error:
-        raise _refused(error) from error
+    except UNREADABLE as error:
+        raise refused(error) from error
 
 
-def _refused(error: Exception) -> RequestError:
+def refused(error: Exception) -> RequestError:
     """What the client gets to know of an error about its data."""
     known = isinstance(error, ForewiseError)
     what = str(error) if known else f"the rows cannot be read ({type(error).__name__}: {error})"
@@ -196,7 +178,7 @@ class _Read:
     given: dict[str, np.ndarray] | None
 
 
-def _tables(edition: Edition, question: Question) -> tuple[Any, pd.DataFrame]:
+def tables_of(edition: Edition, question: Question) -> tuple[Any, pd.DataFrame]:
     """The past and the rows to decide, as a planner's policy takes them."""
     policy = edition.policy
     assert isinstance(policy, PlannerPolicy)
@@ -215,7 +197,7 @@ def _tables(edition: Edition, question: Question) -> tuple[Any, pd.DataFrame]:
     return edition.past.of(future), future
 
 
-def _contexts(policy: Policy, question: Question) -> Any:
+def contexts_of(policy: Policy, question: Question) -> Any:
     """The rows as a table in the policy's columns."""
     if question.past is not None:
         raise InvalidInputError("past must be left out: this policy decides from the rows alone")
@@ -244,7 +226,7 @@ def input_names(policy: Policy) -> list[str]:
     return [f"x{i}" for i in range(policy.fitted.n_features_in_)]
 
 
-def _given(problem: Problem, question: Question) -> dict[str, np.ndarray] | None:
+def given_of(problem: Problem, question: Question) -> dict[str, np.ndarray] | None:
     if question.given is None:
         return None
     found = {name: np.asarray(v, dtype=np.float64) for name, v in question.given.items()}

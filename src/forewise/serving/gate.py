@@ -21,6 +21,10 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 #: What a container or a load balancer asks for without a token.
 OPEN = frozenset({"/health", "/ready"})
+_LOOPBACK = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
+#: Of every answer; the page's files have a policy of their own.
+_SAFE = [(b"x-content-type-options", b"nosniff"), (b"cross-origin-resource-policy", b"same-origin")]
+_NO_PAGE = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 class Gate:
@@ -31,12 +35,15 @@ class Gate:
     app : ASGI application
     limits : Limits
     metrics : Metrics
-    paths : set of str
-        Known paths; others share a label in the metrics.
+    page : set of str
+        Paths of the page's files, which need no token.
     full : callable
         Whether requests for decisions are to be refused before they are read.
     token : str, optional
         What ``Authorization: Bearer`` must have.
+    local : bool
+        Only answer who calls this service by a name of this computer. A page of another site could
+        else point its own name here, and read what has no token.
     """
 
     def __init__(
@@ -44,12 +51,13 @@ class Gate:
         app: App,
         limits: Limits,
         metrics: Metrics,
-        paths: frozenset[str],
+        page: frozenset[str],
         full: Callable[[], bool],
         token: str | None,
+        local: bool = False,
     ) -> None:
         self._app, self._limits, self._metrics = app, limits, metrics
-        self._paths, self._full = paths, full
+        self._open_to_all, self._full, self._local = OPEN | page, full, local
         self._token = None if token is None else token.encode()
         self._open = 0
 
@@ -65,7 +73,10 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", number.encode())]
+                headers = [*message["headers"], *_SAFE, (b"x-request-id", number.encode())]
+                if scope["path"] not in self._open_to_all:
+                    headers.append(_NO_PAGE)
+                message["headers"] = headers
             await send(message)
 
         self._open += 1
@@ -77,7 +88,8 @@ class Gate:
         finally:
             self._open -= 1
             seconds = time.perf_counter() - start
-            path = scope["path"] if scope["path"] in self._paths else "other"
+            # Known to who routed the request; whatever else was asked for shares a label.
+            path = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(path, str(status)).inc()
             self._metrics.seconds.labels(path).observe(seconds)
             fields = {"method": scope["method"], "path": path, "status": status}
@@ -87,7 +99,9 @@ class Gate:
     async def _admitted(self, scope: MutableMapping[str, Any], receive: Receive) -> bytes:
         """The body of a request that may pass; a `RequestError` otherwise."""
         headers = dict(scope["headers"])
-        if self._token is not None and scope["path"] not in OPEN:
+        if self._local and _name(headers.get(b"host", b"")) not in _LOOPBACK:
+            raise RequestError(421, _FOREIGN)
+        if self._token is not None and scope["path"] not in self._open_to_all:
             scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
             right = hmac.compare_digest(token.strip(), self._token)
             if scheme.lower() != b"bearer" or not right:
@@ -124,6 +138,18 @@ class Gate:
     def _too_large(self) -> RequestError:
         most = self._limits.body_bytes
         return RequestError(413, f"the body must have at most {most} bytes: send fewer rows")
+
+
+def _name(host: bytes) -> bytes:
+    """The name in a Host header, without the port."""
+    name, _, port = host.rpartition(b":")
+    return (name if port.isdigit() else host).lower()
+
+
+_FOREIGN = (
+    "without a token this service is asked as localhost or 127.0.0.1, with its port: to give it "
+    "another name, start it with a token"
+)
 
 
 def _check_type(headers: dict[bytes, bytes]) -> None:

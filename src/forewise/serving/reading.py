@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 _DEPTH = 8  # what a request needs is 4: fields, rows, cells, vectors
 _LARGEST = 2**63
 
+_MOVED = 1000
+
+Number = StrictFloat | StrictInt
 Cell = StrictBool | StrictInt | StrictFloat | StrictStr | None
 Row = Annotated[dict[str, Cell], Field(max_length=10_000)]
 
@@ -24,8 +27,8 @@ class RequestError(Exception):
         self.retry_after = retry_after
 
 
-class DecideRequest(BaseModel):
-    """Rows to decide, cells by column name; `past` and `given` where the policy asks for them."""
+class RowsRequest(BaseModel):
+    """Rows, cells by column name; `past` and `given` where the policy asks for them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -38,17 +41,52 @@ class DecideRequest(BaseModel):
     given: dict[str, list[Any]] | None = Field(
         None, description="What is given to the problem: for each parameter a value per row."
     )
-    policy: StrictStr | None = Field(None, description="Name of the policy, if there are several.")
     n_scenarios: StrictInt | None = Field(None, ge=1, description="Scenarios of each row.")
     random_state: StrictInt = Field(
         0, ge=0, lt=2**32, description="The same number, the same decisions."
     )
 
 
+class DecideRequest(RowsRequest):
+    """Rows to decide, cells by column name; `past` and `given` where the policy asks for them."""
+
+    policy: StrictStr | None = Field(None, description="Name of the policy, if there are several.")
+
+
 class ExplainRequest(DecideRequest):
     """As for a decision, with one row."""
 
     rows: list[Row] = Field(min_length=1, max_length=1, description="The row to explain.")
+
+
+class RiskChoice(BaseModel):
+    """What is minimised of the cost."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    measure: Literal["mean", "cvar", "mean_cvar", "worst_case"]
+    level: Number = Field(0.9, ge=0, lt=1, description="Of cvar: the share below the tail.")
+    weight: Number = Field(0.5, ge=0, le=1, description="Of mean_cvar: the weight of the tail.")
+
+
+class WhatIfRequest(RowsRequest):
+    """One row, and what is to be other than the policy has it; nothing of it is kept."""
+
+    rows: list[Row] = Field(min_length=1, max_length=1, description="The row to decide.")
+    parameters: dict[str, Number] = Field(
+        {},
+        max_length=_MOVED,
+        description="Numbers of the problem by name, such as shortage[bread].",
+    )
+    factors: dict[str, Number] = Field(
+        {}, max_length=_MOVED, description="What all numbers of a parameter are multiplied by."
+    )
+    risk: RiskChoice | None = Field(None, description="Left out, as the policy has it.")
+    trial: dict[str, Number] | None = Field(
+        None, max_length=_MOVED, description="A decision of your own, by name: what it would cost."
+    )
+    about: StrictStr | None = Field(None, description="The decision that the cost curve is of.")
+    scenarios: StrictBool = Field(True, description="Whether the answer has the scenarios.")
 
 
 def parsed(body: bytes) -> Any:

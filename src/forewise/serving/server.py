@@ -53,8 +53,8 @@ def run(
     gc.collect()
     gc.freeze()
     config = uvicorn.Config(
-        create_app(shelf, token), host=host, port=port, log_config=None, access_log=False,
-        server_header=False, ws="none", timeout_keep_alive=15,
+        create_app(shelf, token, local=token is None), host=host, port=port, log_config=None,
+        access_log=False, server_header=False, ws="none", timeout_keep_alive=15,
         timeout_graceful_shutdown=int(2 * limits.seconds) + 1,
     )  # fmt: skip
     # uvicorn raises the signal that stopped it once more when all is answered: that is no failure.

@@ -10,18 +10,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from forewise import tables
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise.planner.policy import PlannerPolicy, load_policy
 from forewise.serving.batching import BusyError, Worker
 from forewise.serving.card import example
-from forewise.serving.deciding import Answer, Edition, Past, Question, decide, explain, kind
+from forewise.serving.deciding import Answer, Edition, Question, decide, explain, kind
+from forewise.serving.past import Past
 from forewise.serving.reading import RequestError
 from forewise.serving.telemetry import LOG, Metrics
+from forewise.serving.whatif import Situations, WhatIf, view
 
 _ATTEMPTS = 5
+_Q = TypeVar("_Q")
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,21 @@ class Served:
         self.explaining = Worker[Question](
             self._explain, name=f"explain-{name}", capacity=limits.waiting, window=0.0, most=1
         )
+        self._situations = Situations()
+        self.wondering = Worker[WhatIf](
+            self._wonder, name=f"whatif-{name}", capacity=limits.waiting, window=0.0, most=1
+        )
         metrics.waiting.labels(name).set_function(lambda: self.deciding.waiting)
 
-    def ask(self, worker: Worker[Question], question: Question) -> Future[Any]:
+    @property
+    def workers(self) -> list[Worker[Any]]:
+        """All that answer."""
+        return [self.deciding, self.explaining, self.wondering]
+
+    def ask(self, worker: Worker[_Q], question: _Q, weight: int = 1) -> Future[Any]:
         """The future answer (edition, result); a `RequestError` if too many wait."""
         try:
-            return worker.ask(question, len(question.rows))
+            return worker.ask(question, weight)
         except BusyError:
             raise RequestError(
                 429, f"too many requests wait for {self.name!r}: ask again later", 1
@@ -110,8 +122,8 @@ class Served:
 
     def close(self) -> None:
         """Answer what waits, and end."""
-        self.deciding.close()
-        self.explaining.close()
+        for worker in self.workers:
+            worker.close()
 
     def _marks(self) -> list[tuple[int, int, int] | None]:
         """What tells that a file is another than before."""
@@ -166,6 +178,10 @@ class Served:
         edition = self.edition
         return [(edition, explain(edition, question)) for question in questions]
 
+    def _wonder(self, questions: list[WhatIf]) -> list[Any]:
+        edition = self.edition
+        return [(edition, view(edition, self._situations, question)) for question in questions]
+
 
 class Shelf:
     """Policies by name.
@@ -211,7 +227,7 @@ class Shelf:
     @property
     def ready(self) -> bool:
         """Whether every policy takes questions."""
-        return all(p.deciding.alive and p.explaining.alive for p in self.policies.values())
+        return all(worker.alive for p in self.policies.values() for worker in p.workers)
 
     @property
     def full(self) -> bool:

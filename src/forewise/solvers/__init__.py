@@ -4,11 +4,14 @@
 `interior_point` solves linear and quadratic programs, on the compiled loops of its `core`; `conic`
 solves programs with cones and `integer` those with integers. `closed_form` has the exact special
 cases, `risk` problems with a risk, `ridge` and `projection` programs with a quadratic term.
+`aggregation` merges the scenarios of very large programs, and bounds those of sampled ones.
 `reference` is the trusted slow solver, on the `libraries` HiGHS and Clarabel and the `extensive`
 form. In `interior_point` and `conic`, solutions are found first, then verified against the raw
 data, then made differentiable.
 """
 
+from forewise.solvers.aggregation.sampling import SampledBounds, sampled_bounds
+from forewise.solvers.aggregation.solver import AggregatedSolver
 from forewise.solvers.auto import AutoSolver, solve, solve_program
 from forewise.solvers.base import ProgramSolver, Solver
 from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
@@ -22,6 +25,7 @@ from forewise.solvers.risk import RiskSolver
 from forewise.solvers.solution import Certificate, ConeDuals, Duals, Solution, Status
 
 __all__ = [
+    "AggregatedSolver",
     "AutoSolver",
     "Certificate",
     "ClarabelEngine",
@@ -37,10 +41,12 @@ __all__ = [
     "ReferenceSolver",
     "RidgeSolver",
     "RiskSolver",
+    "SampledBounds",
     "Solution",
     "Solver",
     "Status",
     "WeightedQuantileSolver",
+    "sampled_bounds",
     "solve",
     "solve_program",
 ]

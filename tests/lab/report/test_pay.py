@@ -16,14 +16,15 @@ from forewise_lab.experiments.rolling import CaseGrid
 from forewise_lab.report import write_pay_page
 from forewise_lab.report.cases import gather_cases
 from forewise_lab.report.pay import (
+    answer,
     cost_table,
     difference,
     in_words,
     level_table,
     lower_bound,
-    moving_mean,
     ranked,
 )
+from forewise_lab.report.pay_figures import COLOURS, moving_mean
 from tests.lab.experiments.made_up_data import TEXT, load_made_up
 from tests.lab.experiments.tiny import TEXT as PAPER
 from tests.lab.experiments.tiny import write
@@ -62,7 +63,10 @@ def test_the_page_has_everything(settings, folder, tmp_path):
     for part in [*wanted, "Does combined learning win?", "One model for all series", "Because."]:
         assert part in page
     assert "Not finished" not in page
-    assert (tmp_path / "pay_shops.png").stat().st_size > 10_000
+    assert page.startswith(f"# Does it pay?\n\n{answer(gather_cases(folder, settings))}")
+    for picture in ("pay.png", "pay_shops.png"):
+        assert (tmp_path / picture).stat().st_size > 10_000
+        assert f"({picture})" in page
 
 
 def test_figures_are_those_of_the_costs(settings, folder):
@@ -184,3 +188,18 @@ def test_themoving_mean_counts_decisions_and_not_weeks():
 def test_a_short_or_broken_record_is_drawn_as_far_as_it_goes():
     days = pd.DatetimeIndex(["2018-07-02", "2018-07-03", "2018-07-16"])
     assert moving_mean(pd.Series([1.0, 2.0, 6.0], index=days)).tolist() == [3.0]
+
+
+def test_the_answer_counts_what_the_tables_say(settings, folder):
+    (result,) = gather_cases(folder, settings)
+    learner, saa = ranked(result, learners=True)[0], result.method("real-saa")
+    saved = -100 * difference(result, learner, saa).estimate
+    assert f"{saved:.1f} % less** in 1 cases".replace("-", "−") in answer([result])
+    assert "nothing to compare" in answer([])
+    alone = dataclasses.replace(result, methods=(learner,))
+    assert "nothing to compare" in answer([alone])
+
+
+def test_a_method_has_one_colour():
+    assert len(set(COLOURS.values())) == len(COLOURS)
+    assert set(COLOURS) <= set(load_settings().methods)
