@@ -247,8 +247,10 @@ def _against_layers(instance: Instance, turns: int, announce: Announce, able: bo
     passes: dict[str, Callable[[], Pass]] = {
         FOREWISE: partial(_pass, built[FOREWISE].result, instance, fw.AutoSolver())
     }
-    passes |= {name: partial(_layer_pass, *built[name].result, instance)
-               for name in LAYERS if name in built}  # fmt: skip
+    for name in LAYERS:
+        if name in built:
+            lifted, layer = built[name].result
+            passes[name] = partial(_layer_pass, lifted, layer, instance)
     timed = take_turns(passes, turns, lambda text: announce(f"M = {M}: {text}"), {})
     ours_found = timed[FOREWISE].result
     rows = {

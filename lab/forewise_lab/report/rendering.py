@@ -125,7 +125,7 @@ def as_latex(table: Table) -> str:
     for group, lines in table.groups.items():
         for start in range(0, len(next(iter(lines.values()))), _SIDE_BY_SIDE):
             some = {line: own[start : start + _SIDE_BY_SIDE] for line, own in lines.items()}
-            parts.append(_latex_table(table, group, with_something(dict(some))))
+            parts.append(_latex_table(table, group, with_something(some)))
     # A paragraph of notes rather than a caption on every table.
     notes = "\n\n".join(_latex(note) for note in table.notes)
     return "\n\n".join([*parts, f"\\begin{{small}}\n{notes}\n\\end{{small}}"]) + "\n"

@@ -75,7 +75,8 @@ class Results:
 
     def values(self, experiment: str, method: str, metric: str, at: At | None) -> dict[int, float]:
         """From seed to value."""
-        return dict(sorted(self._values.get((experiment, method, metric), {}).get(at, {}).items()))
+        found = self._values.get((experiment, method, metric), {})
+        return {} if at is None else dict(sorted(found.get(at, {}).items()))
 
     def places(self, experiment: str, method: str, metric: str) -> list[At]:
         return sorted(self._values.get((experiment, method, metric), {}))

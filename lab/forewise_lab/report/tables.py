@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -113,7 +113,7 @@ def grouped(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[Hash
     return found
 
 
-def with_something(lines: dict[Hashable, list[Cell]]) -> Lines:
+def with_something(lines: Mapping[Any, list[Cell]]) -> Lines:
     """Lines of which a cell has something to show."""
     return {str(line): own for line, own in lines.items() if any(cell.is_shown for cell in own)}
 
