@@ -49,8 +49,8 @@ def test_a_plan_makes_a_planner(tmp_path):
     [
         ("known =", "knwon =", r"line 5: knwon is no key of \[columns\]: did you mean known"),
         ("horizon = 2", "horizont = 2", "line 13: horizont is no key.*did you mean horizon"),
-        ("horizon = 2", 'horizon = "two"', "line 13: horizon must be a whole number.*'two'.*= 1"),
-        ("horizon = 2", "horizon = true", "line 13: horizon must be a whole number"),
+        ("horizon = 2", 'horizon = "two"', "line 13: horizon must be an integer.*'two'.*= 1"),
+        ("horizon = 2", "horizon = true", "line 13: horizon must be an integer"),
         ("horizon = 2", "time_limit = -1", "line 13: time_limit must be a number of seconds above"),
         ("excess = 1", "", r"line 7: \[problem\] must say excess.*write, say, excess = 1.0"),
         ("excess = 1", 'excess = "1"', "line 10: excess must be a number, or one for each"),

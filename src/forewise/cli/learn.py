@@ -92,7 +92,7 @@ def evaluate(
     time_limit: TimeLimit = None,
     json: Json = False,
 ) -> None:
-    """Judge a policy as if it had been used: learn from the past, decide the days after it."""
+    """Evaluate a policy as if it had been used: learn from the past, decide the days after it."""
     judged = evaluated(policy, table, current, window, time_limit)
     if json:
         screen.as_json(
