@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -81,6 +83,15 @@ class Measurements:
         """The (instance, n_contexts, n_scenarios) of which there is a time or a skip."""
         rows = (row for row in self.rows if row.unit == "s" or row.quantity == Quantity.SKIPPED)
         return list(dict.fromkeys((r.instance, r.n_contexts, r.n_scenarios) for r in rows))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The rows that `as_csv` wrote to a file."""
+        table = pd.read_csv(path, keep_default_na=False, dtype={"note": str, "unit": str})
+        numbers = ["median", "minimum", "relative_error"]
+        table[numbers] = table[numbers].apply(pd.to_numeric).astype(object)
+        table = table.where(table.notna(), None)
+        return cls([Measurement(*row) for row in table.itertuples(index=False, name=None)])
 
     def as_csv(self) -> str:
         text = io.StringIO()
