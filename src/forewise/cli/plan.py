@@ -121,7 +121,7 @@ class Plan:
                 "name it on the command line, as --problem problem:problem for `problem` of "
                 "problem.py",
             )
-        with self._told("problem"):
+        with self._reported("problem"):
             problem = own or TEMPLATES[template].make(self.problem, self.outcomes, self.given)
         count = problem.n_outcomes
         if count is not None and count != len(self.outcomes):
@@ -149,7 +149,7 @@ class Plan:
         return InvalidInputError(f"{place}: {what}")
 
     @contextmanager
-    def _told(self, section: str) -> Iterator[None]:
+    def _reported(self, section: str) -> Iterator[None]:
         try:
             yield
         except InvalidInputError as error:

@@ -54,11 +54,11 @@ def test_quick_run_has_every_row(tmp_path):
         # diffcp's tolerance is its own.
         assert own["decisions"].max() < 1e-3
     assert found.built_in[DIFFERENCES].max(axis=None) <= 1e-6
-    for told in (text, shown):
+    for reported in (text, shown):
         for bar in found.bars():
-            assert bar.what in told
+            assert bar.what in reported
         for title in (*found.built_in["title"], LOOP, AT_ONCE):
-            assert title in told
+            assert title in reported
     assert "—" not in next(line for line in text.splitlines() if line.startswith(f"| {LOOP}"))
     assert "revision" in (tmp_path / "new" / "cvxpy_machine.txt").read_text()
 
@@ -66,8 +66,8 @@ def test_quick_run_has_every_row(tmp_path):
 def test_without_cvxpylayers_the_rest_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(CvxpyLayersPeer, "missing", lambda self: "cvxpylayers is not installed")
     found, text, shown = quick_run(tmp_path)
-    for told in (text, shown):
-        assert "Not measured: cvxpylayers is not installed." in told
+    for reported in (text, shown):
+        assert "Not measured: cvxpylayers is not installed." in reported
     assert [bar.met for bar in found.bars() if LOOP in bar.what] == [None] * 3
 
 
@@ -123,12 +123,12 @@ def test_turns_go_round_after_a_warm_up():
         raise PeerFailedError("no")
 
     calls = {"a": lambda: called.append("a"), "b": lambda: called.append("b"), "c": fail}
-    told = []
+    reported = []
     failures = {}
-    timed = take_turns(calls, 2, told.append, failures)
+    timed = take_turns(calls, 2, reported.append, failures)
     assert list(failures) == ["c"]
     assert list(timed) == ["a", "b"]
     assert called[:4] == ["a", "a", "b", "b"]
-    assert [line for line in told if "turn" in line] == [
+    assert [line for line in reported if "turn" in line] == [
         "a: turn 1 of 2", "b: turn 1 of 2", "a: turn 2 of 2", "b: turn 2 of 2",
     ]  # fmt: skip

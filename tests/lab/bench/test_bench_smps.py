@@ -157,7 +157,7 @@ def test_rows_survive_the_file_and_serve_the_same_machine_only(tmp_path):
     assert len(results.rows) == count - 4  # the growth's row stays
 
 
-def test_unknown_names_are_told(tmp_path):
+def test_unknown_names_are_reported(tmp_path):
     for options in ({"names": ["plants", "lands9"]}, {"peers": ["Gurobi"]}):
         with pytest.raises(fw.exceptions.InvalidInputError, match=r"lands9|Gurobi"):
             run_smps_bench(tmp_path / "new", **options)

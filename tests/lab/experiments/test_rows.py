@@ -160,7 +160,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
         RowTable(tmp_path)
 
 
-def test_nothing_there_is_told(tmp_path):
+def test_nothing_there_is_reported(tmp_path):
     with pytest.raises(StorageError, match=r"there are no results in .*rows.jsonl is missing"):
         read_rows(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Runs: going on, being killed, sharing a folder, and what a person is told."""
+"""Runs: going on, being killed, sharing a folder, and what a person sees."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_missing_rows_of_a_fit_are_added_without_repeating_the_others(settings, 
     pd.testing.assert_frame_equal(comparable(folder), whole)
 
 
-def test_a_failed_fit_is_told_and_tried_again(settings, tmp_path):
+def test_a_failed_fit_is_reported_and_tried_again(settings, tmp_path):
     folder = tmp_path / "results"
     first = go(settings, folder, ["broken"], seeds=1)
     assert first.computed == 3
@@ -139,7 +139,9 @@ def test_a_failed_fit_is_told_and_tried_again(settings, tmp_path):
         ({"seeds": [-1]}, "at least 0, but has -1"),
     ],
 )
-def test_unknown_names_are_told_before_anything_is_written(settings, tmp_path, arguments, message):
+def test_unknown_names_are_reported_before_anything_is_written(
+    settings, tmp_path, arguments, message
+):
     with pytest.raises(InvalidInputError, match=message):
         go(settings, tmp_path / "results", **arguments)
     assert not (tmp_path / "results").exists()
@@ -150,7 +152,7 @@ def test_a_file_stands_for_its_experiments(settings, tmp_path):
     assert names == ["small", "all", "kept", "broken", "endless"]
 
 
-def test_missing_data_are_told_at_once(tmp_path):
+def test_missing_data_are_reported_at_once(tmp_path):
     with pytest.raises(MissingDataError, match="cnnpred"):
         run("pop2", methods=["all-dji"], output=tmp_path / "results", data_dir=tmp_path / "none")
     assert not (tmp_path / "results").exists()
@@ -246,11 +248,11 @@ def test_ctrl_c_stops_without_a_half_trained_row(settings, tmp_path):
     go(settings, folder, methods=["five"])  # the lock is free
 
 
-def test_a_person_is_told_how_far_it_is(settings, tmp_path, capsys):
+def test_a_person_is_reported_how_far_it_is(settings, tmp_path, capsys):
     run("small", ["five"], 2, output=tmp_path / "results", settings=settings)
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("1/4 small five, seed 0, 30 rows, M_train 2: R ")
-    assert told[-1].startswith("4/4 ")
+    reported = capsys.readouterr().err.splitlines()
+    assert reported[0].startswith("1/4 small five, seed 0, 30 rows, M_train 2: R ")
+    assert reported[-1].startswith("4/4 ")
     run("small", ["five"], 3, output=tmp_path / "results", settings=settings)
     assert "4 of 6 fits were finished before" in capsys.readouterr().err
 
