@@ -193,9 +193,9 @@ def test_a_plain_table_of_rows(table):
         "decision"
     ]
     assert high > low + 4
-    judged = planner.evaluate(plain)
-    assert judged.saving["lower"] > 0
-    assert len(judged.costs) == len(plain)
+    evaluation = planner.evaluate(plain)
+    assert evaluation.saving["lower"] > 0
+    assert len(evaluation.costs) == len(plain)
 
 
 def test_why(planner, table):
@@ -216,7 +216,7 @@ def test_the_best_of_several_methods(table):
     planner = quick(learner=learner).fit(table)
     assert set(planner.leaderboard_["method"]) >= set(candidates)
     assert planner.policy_.card.verdict == planner.verdict_ != ""
-    assert planner.policy_.calibration.n_rows == len(planner.judged_.realised)
+    assert planner.policy_.calibration.n_rows == len(planner.evaluated_.realised)
     assert len(planner.decide(table, days_after(table))) == 2
 
 

@@ -1,4 +1,4 @@
-"""The bench of SMPS programs: what peers are given, how they are judged, what is reported."""
+"""The bench of SMPS programs: what peers are given, how they are checked, what is reported."""
 
 from __future__ import annotations
 

@@ -92,12 +92,12 @@ def test_a_run_tunes_judges_and_keeps_costs(settings, tmp_path, monkeypatch):
     rows = read_rows(folder)
     tried = rows[rows["metric"] == "validation"]
     assert (tried["fold"] == -1).all()
-    judged = rows[rows["fold"] >= 0]
-    assert set(judged["metric"]) == {"cost", "cost 0.25", "cost 0.9"}
+    decided = rows[rows["fold"] >= 0]
+    assert set(decided["metric"]) == {"cost", "cost 0.25", "cost 0.9"}
     for method, own in tried.groupby("method"):
         best = own.sort_values("value")["trial"].iloc[0]
-        assert set(judged.loc[judged["method"] == method, "trial"]) == {best}
-    for _, row in judged[judged["metric"] == "cost"].iterrows():
+        assert set(decided.loc[decided["method"] == method, "trial"]) == {best}
+    for _, row in decided[decided["metric"] == "cost"].iterrows():
         costs = read_costs(folder / row["costs_file"])
         assert len(costs) == row["n_decided"]
         assert list(costs.columns) == ["date", "series", "0.25", "0.9"]

@@ -37,12 +37,12 @@ def fits(tmp_path_factory):
     settings = tiny_settings(folder, larger)
 
     def timed(name, n_jobs):
-        watched = Started(n_jobs)
+        timing = Started(n_jobs)
         begun = time.perf_counter()
-        run("all", ["bnn"], FITS, settings=settings, output=folder / name, map=watched,
+        run("all", ["bnn"], FITS, settings=settings, output=folder / name, map=timing,
             progress=False)  # fmt: skip
         ended = time.perf_counter()
-        return ended - begun, ended - watched.first, comparable(folder / name)
+        return ended - begun, ended - timing.first, comparable(folder / name)
 
     return timed
 
