@@ -79,7 +79,7 @@ def test_modules_without_tables_import_no_pandas(pattern):
         assert not imported & {"matplotlib", "pandas", "rich", "scipy.stats", "cvxpy"}, path.name
 
 
-def test_names_that_do_not_exist_are_told():
+def test_names_that_do_not_exist_are_reported():
     for owner in (fw, fw.datasets):
         with pytest.raises(AttributeError, match="nothing"):
             owner.nothing  # noqa: B018

@@ -119,7 +119,7 @@ class Elsewhere(fw.ReferenceSolver):
 
 
 @pytest.mark.parametrize(
-    ("check", "told"),
+    ("check", "reported"),
     [
         (lambda: check_problem(Doubled(1.0, 9.0), DEMAND), "its decision costs"),
         (lambda: check_problem(Detached(1.0, 9.0), DEMAND), "gradient in decision 0"),
@@ -154,8 +154,8 @@ class Elsewhere(fw.ReferenceSolver):
         ),
     ],
 )
-def test_broken_classes_are_found_out(check, told):
-    with pytest.raises(AssertionError, match=told):
+def test_broken_classes_are_found_out(check, reported):
+    with pytest.raises(AssertionError, match=reported):
         check()
 
 
@@ -210,7 +210,7 @@ def test_what_was_known_is_no_leak():
     check_no_future(of_shops("plan", lambda s: s.shift(-1)), days_table(), known=["shop", "plan"])
 
 
-def test_other_rows_columns_or_chance_in_features_are_told():
+def test_other_rows_columns_or_chance_in_features_are_reported():
     with pytest.raises(AssertionError, match="other rows than the table"):
         check_no_future(lambda t: t.iloc[1:][["sold"]], days_table())
     random = np.random.default_rng(0)

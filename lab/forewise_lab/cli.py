@@ -18,7 +18,7 @@ from forewise_lab import bench as benches
 from forewise_lab import report as reports
 from forewise_lab import suite as suites
 from forewise_lab.datasets import fetch as download
-from forewise_lab.distributed import Map, ProcessMap, RayMap, SerialMap
+from forewise_lab.distributed import Map
 from forewise_lab.experiments import load_settings, read_rows
 from forewise_lab.experiments import run as run_experiments
 
@@ -89,7 +89,7 @@ def run(
     ] = None,
     jobs: Jobs = 1,
     ray: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster, auto, or local.")
+        str | None, typer.Option(help="Address of a Ray cluster, or auto: --jobs at a time there.")
     ] = None,
     output: Output = None,
     data_dir: DataDir = None,
@@ -98,16 +98,13 @@ def run(
     """Compute experiments; what is in the results table already is not computed again."""
     settings = load_settings()
     rolling = set(settings.experiment_names(experiments)) <= set(settings.cases)
-    where: Map = ProcessMap(jobs) if jobs > 1 else SerialMap()
-    if ray is not None:
-        where = RayMap(None if ray == "local" else ray)
     summary = run_experiments(
         experiments,
         None if methods is None else methods.split(","),
         None if seeds is None else _seeds(seeds),
         settings=settings,
         output=output or _folder("real" if rolling else "paper", quick),
-        map=where,
+        map=Map(jobs, ray),
         data_dir=data_dir,
         quick=quick,
     )
@@ -203,7 +200,7 @@ def suite_run(
         None if tables is None else _names(tables),
         range(numbers) if isinstance(numbers, int) else numbers,
         output=output or _folder("suite"),
-        map=ProcessMap(jobs) if jobs > 1 else SerialMap(),
+        map=Map(jobs),
         inner=inner,
         data_dir=data_dir,
     )

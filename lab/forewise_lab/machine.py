@@ -7,7 +7,6 @@ import platform
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -25,7 +24,6 @@ PACKAGES = (
     *("cvxpy", "cvxpylayers", "diffcp", "qpth"),
 )
 _KIB = 1024
-_GIT_SECONDS = 10.0
 
 
 @contextmanager
@@ -79,19 +77,24 @@ def versions() -> dict[str, str]:
 @cache
 def revision() -> dict[str, Any]:
     """Git revision of forewise, and whether its files were changed since; None if unknown."""
-    package = Path(forewise.__file__).parent
-    head = _git(package, "rev-parse", "HEAD")
-    changed = _git(package, "status", "--porcelain", "--", ".")
-    return {"revision": head or None, "dirty": None if changed is None else bool(changed)}
+    git = ["git", "-C", str(Path(forewise.__file__).parent)]
+    try:
+        head, changed = (
+            subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "."])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {"revision": None, "dirty": None}
+    return {"revision": head.strip(), "dirty": bool(changed.strip())}
 
 
 def processor() -> str:
     """Name of the processor."""
     information = Path("/proc/cpuinfo")
     if information.exists():
-        lines = information.read_text(encoding="utf-8", errors="replace").splitlines()
-        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-        return next(names, platform.processor() or "unknown")
+        for line in information.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
     return platform.processor() or platform.machine() or "unknown"
 
 
@@ -111,26 +114,17 @@ def description() -> str:
     return "".join(f"{name:<{width}}  {fact}\n" for name, fact in facts.items())
 
 
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it replaces `path` if nothing is raised."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file atomically: readers see the old content or the new."""
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        yield temporary
-        with open(temporary, "rb") as file:
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o644)  # mkstemp lets only the owner read
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically: readers see the old content or the new."""
-    with whole_file(path) as temporary:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _version(package: str) -> str:
@@ -138,14 +132,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

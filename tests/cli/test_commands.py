@@ -19,10 +19,10 @@ def refused(monkeypatch, capsys, *arguments):
     monkeypatch.setattr(sys, "argv", ["forewise", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    told = capsys.readouterr().err
-    assert ended.value.code == 1, told
-    assert "Traceback" not in told
-    lines = [line for line in told.splitlines() if line.startswith("error: ")]
+    reported = capsys.readouterr().err
+    assert ended.value.code == 1, reported
+    assert "Traceback" not in reported
+    lines = [line for line in reported.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
     return lines[0]
 
@@ -60,11 +60,11 @@ def test_init_does_not_write_over_a_plan(shops, monkeypatch, capsys):
 
 def test_a_policy_says_what_it_was_made_of(shops):
     shown = run("fit", "sales.csv", "--time-limit", "1", "--json", "-o", "again")
-    told = json.loads(shown)
-    assert told["rows"] == 360
-    assert {row["column"] for row in told["columns"]} >= {"sales", "date", "store", "price"}
-    assert told["leaderboard"][0]["cost"] > 0
-    assert told["verdict"]
+    reported = json.loads(shown)
+    assert reported["rows"] == 360
+    assert {row["column"] for row in reported["columns"]} >= {"sales", "date", "store", "price"}
+    assert reported["leaderboard"][0]["cost"] > 0
+    assert reported["verdict"]
     assert (shops / "again" / "plan.toml").read_text() == (shops / "plan.toml").read_text()
 
 
@@ -102,7 +102,7 @@ def test_evaluate_answers_first(shops):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["fit", "none.csv"], "none.csv must be a file"),
         (["fit", "sales.csv", "--plan", "none.toml"], "forewise init"),
@@ -119,10 +119,10 @@ def test_evaluate_answers_first(shops):
     ],
 )
 def test_what_cannot_be_is_one_line_and_nothing_is_made(
-    shops, monkeypatch, capsys, arguments, told
+    shops, monkeypatch, capsys, arguments, reported
 ):
     before = files(shops)
-    assert told in refused(monkeypatch, capsys, *arguments)
+    assert reported in refused(monkeypatch, capsys, *arguments)
     assert files(shops) == before
 
 
@@ -130,5 +130,5 @@ def test_a_policy_of_contexts_is_no_planner(shops, monkeypatch, capsys):
     data = fw.datasets.nv1(60)
     learner = fw.DecoupledLearner(fw.datasets.nv_problem(), fw.EmpiricalPredictor())
     learner.fit(data.X, data.y).policy_.save("contexts")
-    told = refused(monkeypatch, capsys, "decide", "contexts", "sales.csv")
-    assert "must hold a policy of `forewise fit`" in told
+    reported = refused(monkeypatch, capsys, "decide", "contexts", "sales.csv")
+    assert "must hold a policy of `forewise fit`" in reported

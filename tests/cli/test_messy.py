@@ -74,9 +74,9 @@ def fit(folder, monkeypatch, capsys):
         code = int(ended.code or 0)
     else:
         code = 0
-    told = capsys.readouterr()
-    assert "Traceback" not in told.err
-    return code, told.err if code else told.out
+    reported = capsys.readouterr()
+    assert "Traceback" not in reported.err
+    return code, reported.err if code else reported.out
 
 
 def test_every_spelling_makes_the_same_decisions(tmp_path, rows, monkeypatch, capsys):
@@ -117,7 +117,7 @@ def changed(rows, row, column, value):
 
 
 @pytest.mark.parametrize(
-    ("row", "column", "value", "told"),
+    ("row", "column", "value", "reported"),
     [
         (17, "sales", "many", "t.csv: column 'sales'.*row 17 has 'many'"),
         (23, "price", "2.5 EUR", "t.csv: column 'price'.*row 23 has '2.5 EUR'"),
@@ -129,11 +129,13 @@ def changed(rows, row, column, value):
         (9, "closed", "perhaps", "t.csv: column 'closed'.*row 9 has 'perhaps'"),
     ],
 )
-def test_a_cell_that_is_none_is_told(tmp_path, rows, monkeypatch, capsys, row, column, value, told):
+def test_a_cell_that_is_none_is_reported(
+    tmp_path, rows, monkeypatch, capsys, row, column, value, reported
+):
     changed(rows, row, column, value).to_csv(tmp_path / "t.csv", index=False)
     code, said = fit(tmp_path, monkeypatch, capsys)
     assert code == 1
-    assert re.search(told, said)
+    assert re.search(reported, said)
     assert not (tmp_path / "policy").exists()
 
 
@@ -145,15 +147,15 @@ def test_missing_outcomes_gaps_and_few_rows(tmp_path, rows, monkeypatch, capsys)
     assert "1 rows are without an outcome" in said.replace("\n", " ")
 
 
-@pytest.mark.parametrize(("n", "told"), [(0, "a header and nothing below"), (1, "t.csv")])
-def test_too_few_rows_are_told(tmp_path, rows, monkeypatch, capsys, n, told):
+@pytest.mark.parametrize(("n", "reported"), [(0, "a header and nothing below"), (1, "t.csv")])
+def test_too_few_rows_are_reported(tmp_path, rows, monkeypatch, capsys, n, reported):
     rows.head(n).to_csv(tmp_path / "t.csv", index=False)
     code, said = fit(tmp_path, monkeypatch, capsys)
     assert code == 1
-    assert told in said
+    assert reported in said
 
 
-def test_a_new_category_is_decided_and_told(tmp_path, rows, monkeypatch, capsys):
+def test_a_new_category_is_decided_and_reported(tmp_path, rows, monkeypatch, capsys):
     rows.to_csv(tmp_path / "t.csv", index=False)
     assert fit(tmp_path, monkeypatch, capsys)[0] == 0
     ahead = pd.DataFrame({"date": ["2024-04-13"], "store": "Nord-West", "price": "2.5"})
@@ -164,6 +166,6 @@ def test_a_new_category_is_decided_and_told(tmp_path, rows, monkeypatch, capsys)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 0
-    told = capsys.readouterr()
-    assert "'Nord-West'" in told.err.replace("\n", "")
-    assert "no past of this series" in told.out.replace("\n", " ")
+    reported = capsys.readouterr()
+    assert "'Nord-West'" in reported.err.replace("\n", "")
+    assert "no past of this series" in reported.out.replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Plans: what is wrong is told with its line, what was expected, and what to write."""
+"""Plans: what is wrong is reported with its line, what was expected, and what to write."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_a_plan_makes_a_planner(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "reported"),
     [
         ("known =", "knwon =", r"line 5: knwon is no key of \[columns\]: did you mean known"),
         ("horizon = 2", "horizont = 2", "line 13: horizont is no key.*did you mean horizon"),
-        ("horizon = 2", 'horizon = "two"', "line 13: horizon must be a whole number.*'two'.*= 1"),
-        ("horizon = 2", "horizon = true", "line 13: horizon must be a whole number"),
+        ("horizon = 2", 'horizon = "two"', "line 13: horizon must be an integer.*'two'.*= 1"),
+        ("horizon = 2", "horizon = true", "line 13: horizon must be an integer"),
         ("horizon = 2", "time_limit = -1", "line 13: time_limit must be a number of seconds above"),
         ("excess = 1", "", r"line 7: \[problem\] must say excess.*write, say, excess = 1.0"),
         ("excess = 1", 'excess = "1"', "line 10: excess must be a number, or one for each"),
@@ -66,8 +66,8 @@ def test_a_plan_makes_a_planner(tmp_path):
         ("[planning]", "[columns.kinds]\nprice = 'colour'", "line 12: kinds must be columns with"),
     ],
 )
-def test_what_is_wrong_has_a_line_and_advice(tmp_path, old, new, told):
-    with pytest.raises(InvalidInputError, match=told) as raised:
+def test_what_is_wrong_has_a_line_and_advice(tmp_path, old, new, reported):
+    with pytest.raises(InvalidInputError, match=reported) as raised:
         plan_of(tmp_path, PLAN.replace(old, new, 1))
     assert str(raised.value).startswith(str(tmp_path / "plan.toml"))
 
@@ -82,7 +82,7 @@ def test_columns_that_the_table_has_not(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "reported"),
     [
         ("excess = 1", "excess = [1, 2]", "line 2: outcome names 1 columns.*decides about 2"),
         ("shortage = 3.0", "shortage = -3", "line 9: shortage must be"),
@@ -100,9 +100,9 @@ def test_columns_that_the_table_has_not(tmp_path):
         ('"newsvendor"\nshortage = 3.0\nexcess = 1', '"cvxpy"', "line 8:.*--problem problem:prob"),
     ],
 )
-def test_a_problem_that_does_not_fit_the_columns(tmp_path, old, new, told):
+def test_a_problem_that_does_not_fit_the_columns(tmp_path, old, new, reported):
     plan = plan_of(tmp_path, PLAN.replace(old, new, 1))
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=reported):
         plan.made_problem()
 
 
@@ -170,11 +170,11 @@ def test_a_problem_of_ones_own(tmp_path, monkeypatch):
     )
     for name in ("problem", "make"):
         assert isinstance(own_problem(f"mine_to_decide:{name}"), fw.Newsvendor)
-    for place, told in [
+    for place, reported in [
         ("mine_to_decide", "package.module:name"),
         ("mine_to_decide:nothing", "cannot be had"),
         ("no_such_module:problem", "cannot be had"),
         ("mine_to_decide:other", "is a int"),
     ]:
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=reported):
             own_problem(place)

@@ -110,7 +110,7 @@ def with_column(name, value):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (lambda d, t: (d.drop(columns="rain"), t), "bakery_data.csv must have the columns rain"),
         (lambda d, t: (d, t.rename(columns={"demand": "y"})), "target.csv .* the columns demand"),
@@ -124,9 +124,9 @@ def with_column(name, value):
         (with_column("date", "yesterday"), "column date of .* must be days like 2016-01-02"),
     ],
 )
-def test_a_wrong_file_is_named(tmp_path, change, told):
+def test_a_wrong_file_is_named(tmp_path, change, reported):
     folder = written(tmp_path, *change(*raw_files()))
-    with pytest.raises(CorruptDataError, match=told):
+    with pytest.raises(CorruptDataError, match=reported):
         bakery(folder, verify=False)
 
 

@@ -106,7 +106,7 @@ def with_cell(column, value, row=100):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (lambda t: t.drop(columns=["Holiday"]), "must have the columns Holiday, but has not"),
         (lambda t: t.drop(index=77), "column Time of .* half an hour .* but does not in row 78"),
@@ -122,8 +122,8 @@ def with_cell(column, value, row=100):
         (with_cell("Date", "someday"), "column Date of .* must be days like 2012-01-01"),
     ],
 )
-def test_a_wrong_file_is_named(tmp_path, change, told):
-    with pytest.raises(CorruptDataError, match=told):
+def test_a_wrong_file_is_named(tmp_path, change, reported):
+    with pytest.raises(CorruptDataError, match=reported):
         victoria(written(tmp_path, change(raw_file())), verify=False)
 
 

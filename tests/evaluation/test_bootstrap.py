@@ -106,7 +106,7 @@ def test_seeds_repeat():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"dates": pd.date_range("2024-01-01", periods=3)}, r"one day per row, shape \(63,\)"),
         ({"dates": ["tomorrow"] * 63}, "dates must be days, but are not"),
@@ -122,9 +122,9 @@ def test_seeds_repeat():
         ({"random_state": "x"}, "random_state must be"),
     ],
 )
-def test_bad_input_is_named(change, told):
+def test_bad_input_is_named(change, reported):
     costs, dates = weekly(3)
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=reported):
         block_bootstrap(**{"costs": costs, "dates": dates, **change})
 
 
@@ -169,7 +169,7 @@ def test_interval_is_the_normal_one_for_many_rows():
 
 
 def test_pairing_matters():
-    """Rows differ by far more than the learners do: only paired can the learners be told apart."""
+    """Rows differ by far more than the learners do: only pairs distinguish the learners."""
     rng = np.random.default_rng(2)
     common = 100 * rng.normal(size=300)
     a, b = common + 1 + rng.normal(size=300), common + rng.normal(size=300)

@@ -56,12 +56,12 @@ def test_decisions_that_break_constraints_are_refused_by_name_and_row(measure):
 
 @every_measure
 def test_or_counted_as_infinite(measure):
-    judged = numbers(measure(TOO_MUCH, on_infeasible="infinite"))
+    measured = numbers(measure(TOO_MUCH, on_infeasible="infinite"))
     allowed = numbers(measure(np.minimum(TOO_MUCH, 5.0)))
     assert np.isfinite(allowed).all()
-    assert judged[-1] == np.inf
-    if len(judged) == 3:
-        np.testing.assert_array_equal(judged[:2], allowed[:2])
+    assert measured[-1] == np.inf
+    if len(measured) == 3:
+        np.testing.assert_array_equal(measured[:2], allowed[:2])
 
 
 @every_measure

@@ -243,8 +243,8 @@ def test_methods_side_by_side():
         compare_rolling(short, baseline="all days")
 
 
-def test_too_short_a_past_is_told():
-    """A shop with 20 rows cannot be judged by a year of training."""
+def test_too_short_a_past_is_reported():
+    """A shop with 20 rows cannot be evaluated with a year of training."""
     X, y, dates = shop(n_days=20, n_items=1)
     with pytest.raises(InvalidInputError, match=r"no month begins after min_train_days=365 .* 20"):
         evaluate_rolling(LEARNER, X, y, dates)
@@ -262,7 +262,7 @@ def evaluated(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ({"window": "fortnight"}, "window must be one of 'week', 'month', .* but is 'fortnight'"),
         ({"window": 0}, "window must be one of"),
@@ -284,13 +284,13 @@ def evaluated(**changes):
         ),
     ],
 )
-def test_bad_input_is_named(changes, told):
-    with pytest.raises(InvalidInputError, match=told):
+def test_bad_input_is_named(changes, reported):
+    with pytest.raises(InvalidInputError, match=reported):
         evaluated(**changes)
 
 
 def test_ctrl_c_ends_the_whole_evaluation(monkeypatch):
-    """No window is judged with a method that was trained for less long than the others."""
+    """No window is evaluated with a method that was trained for less long than the others."""
     training = fw.Training(epochs=2, batch_size=256)
     network = fw.PointPredictor((4,), training=training, random_state=0)
     interrupting(monkeypatch, after=3)  # in the second window

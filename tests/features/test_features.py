@@ -260,7 +260,7 @@ def empty_table():
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (lambda t: lag(t, "sold", 0, "shop"), "days must be .* but is 0"),
         (lambda t: lag(t, "sold", -1, "shop"), "days must be .*, but is -1"),
@@ -319,6 +319,6 @@ def empty_table():
         (lambda t: relative_to(t, "sold", ["warm"], least=0.0), "least must be positive"),
     ],
 )
-def test_bad_input_is_named(make, told):
-    with pytest.raises(fw.InvalidInputError, match=told):
+def test_bad_input_is_named(make, reported):
+    with pytest.raises(fw.InvalidInputError, match=reported):
         make(gappy())

@@ -57,7 +57,7 @@ def test_run_table_and_report_go_together(tmp_path, monkeypatch):
 
 
 def test_a_quick_run_leaves_published_results_alone(tmp_path):
-    """Not even where it is told to write among them."""
+    """Not even where it is asked to write among them."""
     published = tmp_path / "rows.jsonl"
     row = {"experiment": "nv1", "method": "d-ann", "seed": 0, "n_train": 1800, "m_train": 16}
     row |= {"m": 4096, "metric": "R", "value": 944.0, "config_hash": "whole"}
@@ -69,7 +69,7 @@ def test_a_quick_run_leaves_published_results_alone(tmp_path):
     assert published.read_bytes() == before
 
 
-def test_unknown_names_are_told(tmp_path):
+def test_unknown_names_are_reported(tmp_path):
     result = CliRunner().invoke(cli.app, ["run", "nvqq", "--output", str(tmp_path)])
     assert isinstance(result.exception, InvalidInputError)
     assert "did you mean nvqp" in str(result.exception)
@@ -119,22 +119,22 @@ def test_failed_fits_are_no_success(monkeypatch, tmp_path):
         ["demo", "--picture", "picture.doc"],
     ],
 )
-def test_wrong_arguments_are_told_and_nothing_is_made(arguments, tmp_path, monkeypatch, capsys):
+def test_wrong_arguments_are_reported_and_nothing_is_made(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["forewise-lab", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    assert told.startswith("error: ")
-    assert told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert reported.startswith("error: ")
+    assert reported.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("which", ["solver", "cvxpy", "smps"])
 def test_a_quick_bench_leaves_published_figures_alone(which, monkeypatch):
-    told = []
-    monkeypatch.setattr(cli.benches, f"run_{which}_bench", lambda *a, **_: told.append(a[0]))
+    reported = []
+    monkeypatch.setattr(cli.benches, f"run_{which}_bench", lambda *a, **_: reported.append(a[0]))
     for options in ([], ["--quick"], ["--quick", "--output", "mine"]):
         assert CliRunner().invoke(cli.app, ["bench", which, *options]).exit_code == 0
-    assert [str(folder) for folder in told] == ["lab/results/bench", "quick/bench", "mine"]
+    assert [str(folder) for folder in reported] == ["lab/results/bench", "quick/bench", "mine"]

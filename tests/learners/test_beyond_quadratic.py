@@ -1,4 +1,4 @@
-"""Learning and deciding with cones and whole numbers."""
+"""Learning and deciding with cones and integers."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_rolling_evaluation_decides_with_each_row_s_own_budget(form):
     budget = pd.Series(BUDGET, name="budget")
     for predictor in (fw.EmpiricalPredictor(), fw.StackedPredictor([fw.EmpiricalPredictor()])):
         learner = fw.DecoupledLearner(problem_with_budget(), predictor)
-        judged = fw.evaluate_rolling(
+        costs = fw.evaluate_rolling(
             learner,
             X,
             Y,
@@ -144,11 +144,11 @@ def test_rolling_evaluation_decides_with_each_row_s_own_budget(form):
             n_scenarios=8,
             given=FORMS[form](budget),
         )
-        assert (judged.filter(like="decision_").sum(axis=1) <= BUDGET[60:] + 1e-6).all()
+        assert (costs.filter(like="decision_").sum(axis=1) <= BUDGET[60:] + 1e-6).all()
         past, now = slice(0, 60), slice(60, 90)
         policy = learner.fit(X[past], Y[past], given=BUDGET[past])
         by_hand = policy.decide(X[now], 8, 0, given=BUDGET[now])
-        np.testing.assert_allclose(judged.filter(like="decision_")[:30], by_hand)
+        np.testing.assert_allclose(costs.filter(like="decision_")[:30], by_hand)
     with pytest.raises(fw.InvalidInputError, match="same order"):
         fw.evaluate_rolling(
             learner, pd.DataFrame(X), Y, days, window=30, min_train_days=60, given=budget[::-1]

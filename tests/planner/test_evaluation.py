@@ -19,12 +19,12 @@ def table():
 
 
 @pytest.fixture(scope="module")
-def judged(table):
+def evaluation(table):
     return quick().evaluate(table, current="ordered", window="month")
 
 
-def test_costs_are_those_of_the_decisions(judged, table):
-    costs = judged.costs
+def test_costs_are_those_of_the_decisions(evaluation, table):
+    costs = evaluation.costs
     demand = table.loc[costs.index, "sales"].to_numpy()[:, None]
     own = PROBLEM.cost(costs[["decision"]].to_numpy(), demand).numpy()
     np.testing.assert_allclose(costs["cost_planner"], own)
@@ -33,32 +33,32 @@ def test_costs_are_those_of_the_decisions(judged, table):
     assert not table.loc[costs.index, "closed"].any()
 
 
-def test_the_summary_says_what_is_saved(judged):
-    assert judged.baseline == "today"
-    assert set(judged.summary.index) == {"planner", "today", "SAA"}
-    saved = judged.saving
-    difference = judged.costs["cost_today"] - judged.costs["cost_planner"]
+def test_the_summary_says_what_is_saved(evaluation):
+    assert evaluation.baseline == "today"
+    assert set(evaluation.summary.index) == {"planner", "today", "SAA"}
+    saved = evaluation.saving
+    difference = evaluation.costs["cost_today"] - evaluation.costs["cost_planner"]
     assert saved["estimate"] == pytest.approx(difference.mean())
     assert saved["total"] == pytest.approx(difference.sum())
     assert 0 < saved["lower"] < saved["estimate"] < saved["upper"]
-    assert "it saves" in judged.text
+    assert "it saves" in evaluation.text
 
 
-def test_intervals_hold_what_they_promise(judged):
-    covered = judged.coverage
-    assert covered["n_rows"].sum() == len(judged.costs)
+def test_intervals_hold_what_they_promise(evaluation):
+    covered = evaluation.coverage
+    assert covered["n_rows"].sum() == len(evaluation.costs)
     share = (covered["covered"] * covered["n_rows"]).sum() / covered["n_rows"].sum()
     assert 0.84 <= share <= 0.96
 
 
-def test_later_days_change_no_earlier_decision(judged, table):
-    last = judged.costs["date"].max() - pd.Timedelta(days=10)
+def test_later_days_change_no_earlier_decision(evaluation, table):
+    last = evaluation.costs["date"].max() - pd.Timedelta(days=10)
     changed = table.assign(sales=table["sales"].where(table["date"] < last, 500.0))
     again = quick().evaluate(changed, current="ordered", window="month")
-    before = judged.costs["date"] < last
+    before = evaluation.costs["date"] < last
     columns = ["decision", "cost_planner", "cost_SAA", "cost_lower", "cost_upper"]
     pd.testing.assert_frame_equal(
-        again.costs.loc[before, columns], judged.costs.loc[before, columns]
+        again.costs.loc[before, columns], evaluation.costs.loc[before, columns]
     )
 
 
@@ -87,9 +87,9 @@ def test_sold_out_days_are_lower_bounds():
     assert orders["naive"] < orders["planner"]
     assert abs(orders["planner"] - orders["true"]) < abs(orders["naive"] - orders["true"])
     assert any("are sold out" in note for note in planner.notes_)
-    judged = quick(**roles, sold_out="sold_out").evaluate(table, window="quarter")
-    assert any("sold out" in note for note in judged.notes)
-    assert judged.costs["sold_out"].any()
+    evaluation = quick(**roles, sold_out="sold_out").evaluate(table, window="quarter")
+    assert any("sold out" in note for note in evaluation.notes)
+    assert evaluation.costs["sold_out"].any()
 
 
 def test_what_cannot_be_evaluated(table):

@@ -106,7 +106,7 @@ def test_units_change_nothing(planner, table, scale):
         np.testing.assert_allclose(orders[column] / scale, expected[column], rtol=1e-6)
 
 
-def test_a_new_series_is_decided_as_its_likes_and_told(planner, table):
+def test_a_new_series_is_decided_as_its_likes_and_reported(planner, table):
     new = days_after(table).head(1).assign(store="new")
     with pytest.warns(fw.exceptions.ColumnWarning, match="'new' 1 times"):
         order = planner.decide(table, new).iloc[0]
@@ -135,10 +135,10 @@ def test_closed_days_are_not_decided_and_no_zero_demand(planner, table):
     assert contexts["sales_days_since"].max() == 2
 
 
-def test_far_days_are_told(planner, table):
+def test_far_days_are_reported(planner, table):
     orders = planner.decide(table, days_after(table, 4))
-    told = orders["note"].str.contains("longer than usual")
-    assert told.tolist() == [False, False, True, True] * 2
+    reported = orders["note"].str.contains("longer than usual")
+    assert reported.tolist() == [False, False, True, True] * 2
 
 
 def test_a_series_of_twenty_rows():
@@ -193,9 +193,9 @@ def test_a_plain_table_of_rows(table):
         "decision"
     ]
     assert high > low + 4
-    judged = planner.evaluate(plain)
-    assert judged.saving["lower"] > 0
-    assert len(judged.costs) == len(plain)
+    evaluation = planner.evaluate(plain)
+    assert evaluation.saving["lower"] > 0
+    assert len(evaluation.costs) == len(plain)
 
 
 def test_why(planner, table):
@@ -216,7 +216,7 @@ def test_the_best_of_several_methods(table):
     planner = quick(learner=learner).fit(table)
     assert set(planner.leaderboard_["method"]) >= set(candidates)
     assert planner.policy_.card.verdict == planner.verdict_ != ""
-    assert planner.policy_.calibration.n_rows == len(planner.judged_.realised)
+    assert planner.policy_.calibration.n_rows == len(planner.evaluated_.realised)
     assert len(planner.decide(table, days_after(table))) == 2
 
 

@@ -35,7 +35,7 @@ PREDICTORS = {
     ),
     "Bayesian": fw.predictors.MeanFieldPredictor(**NETWORK),
     "Bayesian, odd": fw.predictors.MeanFieldPredictor((17, 9), n_factors=2, **NETWORK),
-    "Bayesian, waves": fw.predictors.MeanFieldPredictor(
+    "Bayesian, Fourier": fw.predictors.MeanFieldPredictor(
         (6,), encoding=fw.predictors.FourierFeatures(3), **NETWORK
     ),
     "Bayesian, cautious": fw.predictors.MeanFieldPredictor(

@@ -74,7 +74,7 @@ def test_it_warns_of_extrapolation_if_a_part_does():
         ((PARTS, (1.0, -1.0)), "weights must be at least 0"),
     ],
 )
-def test_wrong_arguments_are_told(arguments, message):
+def test_wrong_arguments_are_reported(arguments, message):
     with pytest.raises(fw.ForewiseError, match=message):
         fw.StackedPredictor(*arguments).fit(*table(40, 1))
 

@@ -192,7 +192,7 @@ def test_what_is_given_is_the_bound_of_each_context():
 
 
 def test_recourse_is_no_business_of_the_decision():
-    """What is missing is bought later: the first stage alone is judged."""
+    """What is missing is bought later: the first stage alone is checked."""
     problem = budgeted().bound([3.0])
     assert problem.violation([[0.0, 0.0]]).item() == 0
     assert problem.cost([[0.0, 0.0]], [[1.0, 1.0]]).item() == pytest.approx(6.0)

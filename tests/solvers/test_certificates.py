@@ -173,8 +173,8 @@ def test_a_large_program_that_stalls_is_inaccurate_without_a_search(n_scenarios,
     program = fw.Newsvendor(shortage=3, excess=1).program(scenarios)
     starts = []
 
-    def count(told):
-        starts.extend([told] if told.iteration == 0 else [])
+    def count(reported):
+        starts.extend([reported] if reported.iteration == 0 else [])
 
     solver = fw.InteriorPointSolver(max_iterations=1, log=count)
     solution = fw.solve_program(program, solver, on_failure="return")

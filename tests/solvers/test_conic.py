@@ -1,4 +1,4 @@
-"""ConicSolver: statuses and their proofs, engines, and what is told when one is not there."""
+"""ConicSolver: statuses and their proofs, engines, and what is reported when one is not there."""
 
 from __future__ import annotations
 

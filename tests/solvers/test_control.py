@@ -1,4 +1,4 @@
-"""How long paths are followed, who is told of it, and what the compiled core refuses."""
+"""How long paths are followed, their log, and what the compiled core refuses."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def large_program(n: int = 400) -> fw.ScenarioProgram:
     return fw.ScenarioProgram([[1.0]], rng.standard_normal((1, n)), G=G, h=h, P=np.eye(n)[None])
 
 
-def test_a_log_is_told_every_iteration_of_every_context():
-    told: list[Iteration] = []
+def test_a_log_is_reported_every_iteration_of_every_context():
+    reported: list[Iteration] = []
     program = random_program(0, B=2)
-    solution = fw.solve_program(program, fw.InteriorPointSolver(log=told.append))
+    solution = fw.solve_program(program, fw.InteriorPointSolver(log=reported.append))
     for i, iterations in enumerate(solution.iterations.tolist()):
-        own = [entry for entry in told if entry.context == i]
+        own = [entry for entry in reported if entry.context == i]
         assert [entry.iteration for entry in own] == list(range(iterations))
         assert own[-1].mu < own[0].mu
 

@@ -60,7 +60,7 @@ def test_a_separator_at_the_end_of_every_row_is_no_column(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("", "is empty"),
         ("\n\n", "names of columns in row 1"),
@@ -73,27 +73,27 @@ def test_a_separator_at_the_end_of_every_row_is_no_column(tmp_path):
         ('a,b\n1,"2\n3,4\n', "around line 3"),
     ],
 )
-def test_what_is_no_table_is_refused_with_the_row(tmp_path, text, told):
+def test_what_is_no_table_is_refused_with_the_row(tmp_path, text, reported):
     path = tmp_path / "broken.csv"
     path.write_text(text)
-    with pytest.raises(InvalidInputError, match=told) as raised:
+    with pytest.raises(InvalidInputError, match=reported) as raised:
         tables.read(path)
     assert "broken.csv" in str(raised.value)
 
 
-def test_what_is_no_file_of_a_table_is_told(tmp_path):
+def test_what_is_no_file_of_a_table_is_reported(tmp_path):
     with pytest.raises(InvalidInputError, match="does not exist"):
         tables.read(tmp_path / "none.csv")
     with pytest.raises(InvalidInputError, match="is a folder"):
         tables.read(tmp_path)
-    for content, told in [
+    for content, reported in [
         (gzip.compress(b"a,b\n1,2\n"), "unpack it"),
         (b"\xd0\xcf\x11\xe0rest", "old Excel"),
         (b"PK\x03\x04rest", "as Excel"),
         (b"PAR1rest", "as Parquet"),
     ]:
         (tmp_path / "t.csv").write_bytes(content)
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=reported):
             tables.read(tmp_path / "t.csv")
 
 
@@ -149,9 +149,9 @@ def test_nothing_half_written_stays(tmp_path, ending):
     assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
-def test_where_nothing_can_be_written_is_told_before(tmp_path):
-    for name, told in [("t.doc", "end in .csv"), ("no/t.csv", "a folder that exists")]:
-        with pytest.raises(ValueError, match=told):
+def test_where_nothing_can_be_written_is_reported_before(tmp_path):
+    for name, reported in [("t.doc", "end in .csv"), ("no/t.csv", "a folder that exists")]:
+        with pytest.raises(ValueError, match=reported):
             tables.Writer(tmp_path / name)
 
 

@@ -75,7 +75,7 @@ def test_frames_of_other_libraries_are_the_same_table(backend):
     np.testing.assert_array_equal(np.asarray(decided), expected)
 
 
-def test_what_training_has_not_seen_is_counted_and_told():
+def test_what_training_has_not_seen_is_counted_and_reported():
     columns = Columns.from_frame(table())
     later = table().head(5)
     later.loc[[1, 2], "store"] = "west"
@@ -144,7 +144,7 @@ def test_what_cannot_be_encoded_is_refused_with_advice(case):
         Columns.from_frame(pd.DataFrame({"x": values}))
 
 
-def test_text_that_was_the_same_in_every_row_of_training_is_told_where_it_differs():
+def test_text_that_was_the_same_in_every_row_of_training_is_reported_where_it_differs():
     columns = Columns.from_frame(pd.DataFrame({"country": ["SE"] * 9, "note": [None] * 9}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -167,7 +167,7 @@ def test_times_are_those_of_the_zone_of_training():
     np.testing.assert_array_equal(Columns.from_frame(naive).encode(naive), columns.encode(hours))
 
 
-def test_kinds_can_be_told():
+def test_kinds_can_be_named():
     frame = pd.DataFrame({"shop": [1, 2, 3, 4] * 9, "note": [f"n{i}" for i in range(36)]})
     columns = Columns.from_frame(frame, {"shop": "category", "note": "ignore"})
     assert [part.kind for part in columns.parts] == ["category", "ignored"]

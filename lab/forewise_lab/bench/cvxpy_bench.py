@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from rich.console import Console
-from rich.markup import escape
 
 import forewise as fw
 from forewise_lab.bench import cvxpy_problems as written
@@ -21,9 +21,9 @@ from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers import CvxpyLayersPeer, ForewisePeer
 from forewise_lab.bench.peers import cvxpylayers_layer as layers
 from forewise_lab.bench.results import (
-    ABSENT,
     LEGENDS,
     Bar,
+    Page,
     TextTable,
     at_least,
     at_most,
@@ -36,12 +36,14 @@ from forewise_lab.machine import description, one_core, write_whole
 FOREWISE = ForewisePeer.name
 LOOP, AT_ONCE = "cvxpylayers, a loop over scenarios", "cvxpylayers, all scenarios in one array"
 LAYERS = LOOP, AT_ONCE
+BUILT_IN, IN_CVXPY, CLOSED_FORM = "built-in", "in CVXPY", "closed form"
+DIFFERENCES = ["decisions", "gradients"]
 # cvxpylayers takes seconds for what takes forewise milliseconds.
 LAYER_TURNS = 3
 # The bars.
 LONGEST_RATIO, LARGEST_DIFFERENCE, LONGEST_CONSTRUCTION = 2.0, 1e-6, 0.1
 LEAST_SPEED_UP, LEAST_BUILD_SPEED_UP = 50.0, 10.0
-# Below this share of CPU time the report says that the core was shared.
+# Below this share of CPU time the page says that the core was shared.
 _QUIET = 0.9
 
 
@@ -59,134 +61,80 @@ class Sizes:
 
 _QUICK = Sizes((2, 4), (2, 16), 2, (2, 3), 8, (2, 3))
 
-
 #: Decisions, and the gradient of Σ v·decision.
 Pass = tuple[torch.Tensor, torch.Tensor]
 
 
-@dataclass(frozen=True)
-class AgainstBuiltIn:
-    """Seconds of a forward and backward pass, built in and in CVXPY, and how they differ."""
-
-    name: str
-    title: str
-    built_in: float
-    written: float
-    closed_form: float | None
-    decisions: float
-    gradients: float
-
-    def bars(self) -> tuple[Bar, Bar]:
-        ratio, largest = self.written / self.built_in, max(self.decisions, self.gradients)
-        what = f"{self.name}: in CVXPY / built-in, forward + backward"
-        other = f"{self.name}: largest difference of decisions and gradients"
-        return (
-            at_most(what, f"{LONGEST_RATIO:g}×", LONGEST_RATIO, ratio, "{:.2f}×"),
-            at_most(other, f"{LARGEST_DIFFERENCE:g}", LARGEST_DIFFERENCE, largest, "{:.0e}"),
-        )
-
-    def row(self) -> tuple[str, ...]:
-        differences = (f"{value:.0e}" for value in (self.decisions, self.gradients))
-        times = (seconds(value) for value in (self.built_in, self.written))
-        ratio = f"{self.written / self.built_in:.2f}×"
-        return (self.title, *times, ratio, *differences, seconds(self.closed_form))
-
-
-@dataclass(frozen=True)
-class AgainstLayers:
-    """Seconds and differences from forewise, by who was measured."""
-
-    title: str
-    n_scenarios: int
-    build: dict[str, float]
-    both: dict[str, float]
-    decisions: dict[str, float]
-    gradients: dict[str, float]
-
-    def table(self) -> TextTable:
-        heads = "who, build, ratio of builds, forward + backward, ratio, decisions, gradients"
-        rows: list[tuple[str, ...]] = []
-        for name in (FOREWISE, *LAYERS):
-            cells = [ABSENT] * 6
-            if name in self.both:
-                both = ((own[name], own[FOREWISE]) for own in (self.build, self.both))
-                cells = [cell for a, b in both for cell in (seconds(a), f"{a / b:.1f}×")]
-                cells += [f"{found[name]:.0e}" for found in (self.decisions, self.gradients)]
-            rows.append((name, *cells))
-        return TextTable(self.title, tuple(heads.split(", ")), rows, FOREWISE)
-
-
-@dataclass(frozen=True)
-class Construction:
-    """Seconds for making a problem, and for lifting it to a number of scenarios."""
-
-    name: str
-    n_decisions: int
-    n_contexts: int
-    seconds: float
-    lifting: dict[int, float]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Findings:
-    """All that one run measured; `share` is CPU time over wall time of the whole run."""
+    """Medians in seconds, and the largest differences of decisions and gradients.
 
-    built_in: Sequence[AgainstBuiltIn]
-    layers: Sequence[AgainstLayers]
-    constructions: Sequence[Construction]
-    turns: int
-    layer_turns: int
-    missing: str | None
+    `built_in` has a row for each of the paper's problems; `layers`, by M, one for forewise and each
+    use of cvxpylayers; `constructions` one for each large problem: making it, and lifting it to
+    each M. `share` is CPU time over wall time of the whole run.
+    """
+
+    built_in: pd.DataFrame
+    layers: dict[int, pd.DataFrame]
+    constructions: pd.DataFrame
     share: float
 
     def bars(self) -> list[Bar]:
-        times, differences = zip(*(row.bars() for row in self.built_in), strict=True)
-        faster = [
-            at_least(f"M = {row.n_scenarios}: faster than {LOOP}, forward + backward",
-                     LEAST_SPEED_UP, row.both[FOREWISE], row.both.get(LOOP))
-            for row in self.layers
+        """Every bar with what was measured."""
+        ratios = self.built_in[IN_CVXPY] / self.built_in[BUILT_IN]
+        largest = self.built_in[DIFFERENCES].max(axis=1)
+        bars = [
+            at_most(f"{name}: in CVXPY / built-in, forward + backward",
+                    f"{LONGEST_RATIO:g}×", LONGEST_RATIO, ratio, "{:.2f}×")
+            for name, ratio in ratios.items()
         ]  # fmt: skip
-        last = self.layers[-1]
-        what = f"M = {last.n_scenarios}: building faster than {LOOP}"
-        build = at_least(what, LEAST_BUILD_SPEED_UP, last.build[FOREWISE], last.build.get(LOOP))
-        slowest = max(self.constructions, key=lambda row: row.seconds)
-        what = f"construction, {slowest.n_decisions} decisions, any M: the slowest, {slowest.name}"
-        wanted, met = f"≤ {seconds(LONGEST_CONSTRUCTION)}", slowest.seconds <= LONGEST_CONSTRUCTION
-        made = Bar(what, wanted, seconds(slowest.seconds), met)
-        return [*times, *differences, *faster, build, made]
+        bars += [
+            at_most(f"{name}: largest difference of decisions and gradients",
+                    f"{LARGEST_DIFFERENCE:g}", LARGEST_DIFFERENCE, value, "{:.0e}")
+            for name, value in largest.items()
+        ]  # fmt: skip
+        for M, found in self.layers.items():
+            what = f"M = {M}: faster than {LOOP}, forward + backward"
+            both = found["forward + backward"]
+            bars.append(at_least(what, LEAST_SPEED_UP, both[FOREWISE], both.get(LOOP)))
+        build = found["build"]
+        what = f"M = {M}: building faster than {LOOP}"
+        bars.append(at_least(what, LEAST_BUILD_SPEED_UP, build[FOREWISE], build.get(LOOP)))
+        made = self.constructions["construction"]
+        what = f"construction, any M: the slowest, {made.idxmax()}"
+        return [*bars, Bar(what, f"≤ {seconds(LONGEST_CONSTRUCTION)}", seconds(made.max()),
+                           bool(made.max() <= LONGEST_CONSTRUCTION))]  # fmt: skip
 
     def tables(self) -> list[TextTable]:
-        """The bars last, because that is where a terminal's reader looks first."""
-        columns = ("interior point, forward + backward", "built-in", "in CVXPY", "ratio",
-                   "decisions", "gradients", "closed form")  # fmt: skip
-        rows = [row.row() for row in self.built_in]
-        first = self.constructions[0]
-        heads = ("problem", "construction", *(f"then to M = {M}" for M in first.lifting))
-        made = [
-            (row.name, seconds(row.seconds), *(seconds(value) for value in row.lifting.values()))
-            for row in self.constructions
-        ]
-        title = (
-            f"Construction with {first.n_decisions} decisions, and lifting to the scenarios of "
-            f"{first.n_contexts} contexts"
-        )
-        return [
-            TextTable("The paper's problems, built-in and in CVXPY", columns, rows),
-            *(row.table() for row in self.layers),
-            TextTable(title, heads, made),
-            bars_table(self.bars(), "The bars for problems written in CVXPY"),
-        ]
+        """The bars last."""
+        own = self.built_in
+        ratio = (own[IN_CVXPY] / own[BUILT_IN]).map("{:.2f}×".format)
+        shown = pd.concat([_times(own[[BUILT_IN, IN_CVXPY]]), ratio.rename("ratio"),
+                           _differences(own), _times(own[[CLOSED_FORM]])], axis=1)  # fmt: skip
+        shown = shown.set_axis(own["title"].rename("interior point, forward + backward"))
+        tables = [_table("The paper's problems, built-in and in CVXPY", shown)]
+        for M, found in self.layers.items():
+            times = found[["build", "forward + backward"]]
+            ratios = (times / times.loc[FOREWISE]).map("{:.1f}×".format)
+            both = pd.concat([_times(times), ratios.add_prefix("ratio of ")], axis=1)
+            shown = pd.concat([both, _differences(found)], axis=1).rename_axis("who")
+            tables.append(_table(f"The quadratic newsvendor, M = {M}", shown, FOREWISE))
+        made = _times(self.constructions).rename_axis("problem")
+        tables.append(_table("Construction, and lifting to the scenarios of some contexts", made))
+        return [*tables, bars_table(self.bars(), "The bars for problems written in CVXPY")]
 
-    def as_markdown(self) -> str:
-        *others, bars = (table.as_markdown() for table in self.tables())
-        notes = [f"Not measured: {self.missing}."] if self.missing else []
-        if self.share < _QUIET:
-            notes.append(
-                f"Other work ran on the core meanwhile: this run had {self.share:.0%} of it. Times "
-                "are longer than on a quiet machine; ratios, taken in turns, less so."
-            )
-        legend = LEGENDS["cvxpy"].format(turns=self.turns, layer_turns=self.layer_turns)
-        return "\n\n".join(["# Problems written in CVXPY", legend, *notes, bars, *others]) + "\n"
+
+def _times(table: pd.DataFrame) -> pd.DataFrame:
+    return table.map(lambda value: seconds(None if np.isnan(value) else value))
+
+
+def _differences(table: pd.DataFrame) -> pd.DataFrame:
+    return table[DIFFERENCES].map("{:.0e}".format)
+
+
+def _table(title: str, shown: pd.DataFrame, highlighted: str = "") -> TextTable:
+    rows = [tuple(map(str, row)) for row in shown.itertuples()]
+    return TextTable(title, (str(shown.index.name), *shown.columns), rows, highlighted)
 
 
 def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = False) -> Findings:
@@ -195,28 +143,34 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
     `repeats` are the turns of what forewise does; cvxpylayers has three at most. `quick` is a tiny
     version, whose numbers mean little.
     """
-    sizes = _QUICK if quick else Sizes()
+    sizes, turns = _QUICK if quick else Sizes(), min(repeats, LAYER_TURNS)
     missing = CvxpyLayersPeer().missing()
-    if missing:
-        console.print(f"[yellow]not measured:[/] {escape(missing)}")
     output.mkdir(parents=True, exist_ok=True)
     wall, cpu = time.perf_counter(), time.process_time()
     with one_core(), console.status("starting") as status:
+        say = status.update
         lifted = [instances.nvqp(M, sizes.layer_contexts) for M in sizes.layer_scenarios]
+        made = {name: _construction(name, write, sizes, repeats, say)
+                for name, write in _large(sizes.n_decisions)}  # fmt: skip
         found = Findings(
-            [_against_built_in(*pair, repeats, status.update) for pair in _pairs(sizes)],
-            [_against_layers(one, repeats, status.update, able=not missing) for one in lifted],
-            [_construction(*p, sizes, repeats, status.update) for p in _large(sizes.n_decisions)],
-            turns=repeats,
-            layer_turns=min(repeats, LAYER_TURNS),
-            missing=missing,
+            pd.DataFrame([_against_built_in(*p, repeats, say) for p in _pairs(sizes)])
+            .set_index("name"),
+            {one.n_scenarios: _against_layers(one, turns, say, not missing) for one in lifted},
+            pd.DataFrame.from_dict(made, orient="index"),
             share=(time.process_time() - cpu) / (time.perf_counter() - wall),
+        )  # fmt: skip
+    notes = [f"Not measured: {missing}."] if missing else []
+    if found.share < _QUIET:
+        notes.append(
+            f"Other work ran on the core meanwhile: this run had {found.share:.0%} of it. Times "
+            "are longer than on a quiet machine; ratios, taken in turns, less so."
         )
-    for table in found.tables():
-        console.print(table.as_rich(), "")
-    write_whole(output / "cvxpy.md", found.as_markdown())
+    legend = LEGENDS["cvxpy"].format(turns=repeats, layer_turns=turns)
+    page = Page("Problems written in CVXPY", legend, found.tables(), {"Remarks": notes})
+    page.print(console)
+    write_whole(output / "cvxpy.md", page.as_markdown())
     write_whole(output / "cvxpy_machine.txt", description())
-    console.print(f"written to {escape(str(output))}")
+    console.print(f"written to {output}", markup=False)
     return found
 
 
@@ -234,26 +188,25 @@ def _pairs(sizes: Sizes) -> Iterator[tuple[Instance, fw.CvxpyProblem]]:
 
 def _against_built_in(
     instance: Instance, again: fw.CvxpyProblem, repeats: int, announce: Announce
-) -> AgainstBuiltIn:
+) -> dict[str, Any]:
     """Both with the interior point; a closed form is of the built-in problem alone."""
     problem = instance.problem
     assert problem is not None
     calls = {
-        "built-in": partial(_pass, problem, instance, fw.InteriorPointSolver()),
-        "in CVXPY": partial(_pass, again, instance, fw.InteriorPointSolver()),
+        BUILT_IN: partial(_pass, problem, instance, fw.InteriorPointSolver()),
+        IN_CVXPY: partial(_pass, again, instance, fw.InteriorPointSolver()),
     }
     if not isinstance(fw.AutoSolver().choice(problem), fw.InteriorPointSolver):
-        calls["closed form"] = partial(_pass, problem, instance, fw.AutoSolver())
+        calls[CLOSED_FORM] = partial(_pass, problem, instance, fw.AutoSolver())
     timed = take_turns(calls, repeats, lambda text: announce(f"{instance.name}: {text}"))
-    theirs, ours, closed_form = timed["built-in"], timed["in CVXPY"], timed.get("closed form")
-    return AgainstBuiltIn(
-        instance.name,
-        f"{instance.title}, M = {instance.n_scenarios}",
-        theirs.median,
-        ours.median,
-        None if closed_form is None else closed_form.median,
-        *map(_difference, ours.result, theirs.result),
-    )
+    differences = map(_difference, timed[IN_CVXPY].result, timed[BUILT_IN].result)
+    return {
+        "name": instance.name,
+        "title": f"{instance.title}, M = {instance.n_scenarios}",
+        CLOSED_FORM: float("nan"),
+        **{name: own.median for name, own in timed.items()},
+        **dict(zip(DIFFERENCES, differences, strict=True)),
+    }
 
 
 def _pass(problem: fw.Problem, instance: Instance, solver: Any) -> Pass:
@@ -271,17 +224,11 @@ def _layer_pass(lifted: written.Lifted, layer: Any, instance: Instance) -> Pass:
     return decision.detach(), gradient
 
 
-def _against_layers(
-    instance: Instance, repeats: int, announce: Announce, able: bool
-) -> AgainstLayers:
+def _against_layers(instance: Instance, turns: int, announce: Announce, able: bool) -> pd.DataFrame:
     """Making the problem and lifting it to the scenarios, then forward and backward passes."""
-    problem, scenarios = instance.problem, instance.scenarios
+    problem, scenarios, M = instance.problem, instance.scenarios, instance.n_scenarios
     assert isinstance(problem, fw.QuadraticNewsvendor)
     assert scenarios is not None
-    turns, M = min(repeats, LAYER_TURNS), instance.n_scenarios
-
-    def say(text: str) -> None:
-        announce(f"{instance.name}, M = {M}: {text}")
 
     def ours() -> fw.CvxpyProblem:
         again = written.quadratic_newsvendor(problem)
@@ -296,7 +243,7 @@ def _against_layers(
     if able:
         builds[LOOP] = partial(theirs, written.lifted_in_a_loop)
         builds[AT_ONCE] = partial(theirs, written.lifted_at_once)
-    built = take_turns(builds, turns, lambda text: say(f"building, {text}"), {})
+    built = take_turns(builds, turns, lambda text: announce(f"M = {M}: building, {text}"), {})
     passes: dict[str, Callable[[], Pass]] = {
         FOREWISE: partial(_pass, built[FOREWISE].result, instance, fw.AutoSolver())
     }
@@ -304,13 +251,14 @@ def _against_layers(
         if name in built:
             lifted, layer = built[name].result
             passes[name] = partial(_layer_pass, lifted, layer, instance)
-    timed = take_turns(passes, turns, say, {})
-    medians = [{name: own.median for name, own in found.items()} for found in (built, timed)]
-    differences = [
-        {name: _difference(own.result[i], timed[FOREWISE].result[i]) for name, own in timed.items()}
-        for i in range(2)
-    ]
-    return AgainstLayers(f"{instance.title}, M = {M}", M, *medians, *differences)
+    timed = take_turns(passes, turns, lambda text: announce(f"M = {M}: {text}"), {})
+    ours_found = timed[FOREWISE].result
+    rows = {
+        name: [built[name].median, own.median, *map(_difference, own.result, ours_found)]
+        for name, own in timed.items()
+    }
+    columns = ["build", "forward + backward", *DIFFERENCES]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 def _large(n: int) -> Iterator[tuple[str, Callable[[], fw.CvxpyProblem]]]:
@@ -334,16 +282,14 @@ def _large(n: int) -> Iterator[tuple[str, Callable[[], fw.CvxpyProblem]]]:
 
 def _construction(
     name: str, write: Callable[[], fw.CvxpyProblem], sizes: Sizes, repeats: int, announce: Announce
-) -> Construction:
+) -> dict[str, float]:
     problem, generator = write(), np.random.default_rng(0)
-    calls: dict[str, Callable[[], Any]] = {"made": write}
+    calls: dict[str, Callable[[], Any]] = {"construction": write}
     for M in sizes.lifted:
         draws = generator.uniform(0.0, 20.0, size=(sizes.layer_contexts, M, problem.n_outcomes))
-        calls[str(M)] = partial(problem.program, fw.Scenarios(draws))
-    n = sizes.n_decisions
-    timed = take_turns(calls, repeats, lambda text: announce(f"{name}, {n} decisions: {text}"))
-    lifting = {M: timed[str(M)].median for M in sizes.lifted}
-    return Construction(name, n, sizes.layer_contexts, timed["made"].median, lifting)
+        calls[f"then to M = {M}"] = partial(problem.program, fw.Scenarios(draws))
+    timed = take_turns(calls, repeats, lambda text: announce(f"{name}: {text}"))
+    return {what: own.median for what, own in timed.items()}
 
 
 def _difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,57 +17,47 @@ from rich.console import Console
 
 import forewise as fw
 from forewise.predictors.networks.training import optimiser_of, step
-from forewise_lab.bench.results import TextTable
+from forewise_lab.bench.results import Bar, Page, TextTable, at_most, bars_table, seconds
 from forewise_lab.bench.timing import take_turns
 from forewise_lab.machine import description, one_core, peak_memory, restart_peak, write_whole
-from forewise_lab.report.rendering import markdown_table
 
 _BATCH, _SCENARIOS, _HIDDEN = 256, 16, (512, 128, 128)
 _NETWORK = "-".join(map(str, _HIDDEN))
 _DECIDING_SCENARIOS = 64
 
 
-@dataclass(frozen=True)
-class StepTimes:
-    """Median milliseconds of a step."""
-
-    plain: float
-    decoupled: float
-    combined: float
-
-    def bars(self) -> list[tuple[str, float, float]]:
-        """Name, bound and measured value."""
-        return [
-            ("combined step / decoupled step", 2.0, self.combined / self.decoupled),
-            ("decoupled step / the same in plain torch", 1.1, self.decoupled / self.plain),
-        ]
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        times = [(f"{name} step", "", f"{value:.1f} ms") for name, value in vars(self).items()]
-        return [*times, *((n, f"≤ {bound:g}", f"{value:.2f}") for n, bound, value in self.bars())]
-
-
-def run_training_bench(output: Path, repeats: int, console: Console) -> StepTimes:
-    """Time the three kinds of step in turns, on one core; print and write the result."""
+def run_training_bench(output: Path, repeats: int, console: Console) -> dict[str, float]:
+    """Time the three kinds of step in turns, on one core; print and write the medians."""
     output.mkdir(parents=True, exist_ok=True)
     with one_core(), console.status("measuring") as status:
         steps = {
-            "plain torch, decoupled": plain_step(),
-            "forewise, decoupled": forewise_step(combined=False),
-            "forewise, combined": forewise_step(combined=True),
+            "plain": plain_step(),
+            "decoupled": forewise_step(combined=False),
+            "combined": forewise_step(combined=True),
         }
         timed = take_turns(steps, repeats, status.update)
-    found = StepTimes(*(1e3 * own.median for own in timed.values()))
-    title = f"one step: NVQP, batch {_BATCH}, {_SCENARIOS} scenarios, network {_HIDDEN}"
-    heads = ("what", "wanted", "measured")
-    console.print(TextTable(title, heads, found.rows()).as_rich())
-    text = (
-        f"One step of training: NVQP, batch {_BATCH}, {_SCENARIOS} scenarios, network {_NETWORK}, "
-        "one thread, medians of turns in one run.\n\n"
-    )
-    write_whole(output / "training.md", text + markdown_table(heads, found.rows()) + "\n")
+    found = {name: own.median for name, own in timed.items()}
+    title = f"One step: NVQP, batch {_BATCH}, {_SCENARIOS} scenarios, network {_NETWORK}"
+    times = [(f"{name} step", seconds(value)) for name, value in found.items()]
+    tables = [
+        TextTable("Medians", ("what", "measured"), times),
+        bars_table(training_bars(found), "The bars for training"),
+    ]
+    page = Page(title, "One thread, medians of turns in one run.", tables)
+    page.print(console)
+    write_whole(output / "training.md", page.as_markdown())
     write_whole(output / "training_machine.txt", description())
     return found
+
+
+def training_bars(found: dict[str, float]) -> list[Bar]:
+    """What a step may cost."""
+    combined = found["combined"] / found["decoupled"]
+    by_hand = found["decoupled"] / found["plain"]
+    return [
+        at_most("combined step / decoupled step", "2", 2.0, combined, "{:.2f}"),
+        at_most("decoupled step / the same in plain torch", "1.1", 1.1, by_hand, "{:.2f}"),
+    ]
 
 
 def forewise_step(*, combined: bool) -> Callable[[], object]:
@@ -160,8 +149,8 @@ def measure_deciding(n_contexts: int) -> None:
     baseline = restart_peak()
     start = time.perf_counter()
     decisions = learner.decide(many, _DECIDING_SCENARIOS, progress=True)
-    seconds = time.perf_counter() - start
+    taken = time.perf_counter() - start
     if not np.isfinite(decisions).all():
         raise RuntimeError("a context has no decision")
     peak = peak_memory()
-    print(json.dumps({"seconds": seconds, "peak": peak, "above": peak - baseline}))
+    print(json.dumps({"seconds": taken, "peak": peak, "above": peak - baseline}))

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+import pandas as pd
+from rich.console import Console
 from rich.table import Table as RichTable
 
 from forewise_lab.report.rendering import markdown_table
@@ -67,6 +70,10 @@ class Measurements:
         }
         return dict(sorted(found.items()))
 
+    def names(self) -> list[str]:
+        """The instances, in the order of measuring."""
+        return list(dict.fromkeys(row.instance for row in self.rows))
+
     def peers(self, instance: str) -> list[str]:
         """The peers with a time on an instance, in the order of measuring."""
         timed = (row for row in self.rows if row.instance == instance and row.unit == "s")
@@ -76,6 +83,15 @@ class Measurements:
         """The (instance, n_contexts, n_scenarios) of which there is a time or a skip."""
         rows = (row for row in self.rows if row.unit == "s" or row.quantity == Quantity.SKIPPED)
         return list(dict.fromkeys((r.instance, r.n_contexts, r.n_scenarios) for r in rows))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The rows that `as_csv` wrote to a file."""
+        table = pd.read_csv(path, keep_default_na=False, dtype={"note": str, "unit": str})
+        numbers = ["median", "minimum", "relative_error"]
+        table[numbers] = table[numbers].apply(pd.to_numeric).astype(object)
+        table = table.where(table.notna(), None)
+        return cls([Measurement(*row) for row in table.itertuples(index=False, name=None)])
 
     def as_csv(self) -> str:
         text = io.StringIO()
@@ -123,6 +139,57 @@ def bars_table(bars: Iterable[Bar], title: str) -> TextTable:
     verdicts = {True: "met", False: "missed", None: ABSENT}
     rows = [(bar.what, bar.wanted, bar.measured, verdicts[bar.met]) for bar in bars]
     return TextTable(title, ("what", "wanted", "measured", "verdict"), rows)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a bench shows and writes: its tables, of which the last has the bars."""
+
+    title: str
+    legend: str
+    tables: Sequence[TextTable]
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # lines by their heading
+    machine: str = ""
+
+    def print(self, console: Console) -> None:
+        """On a terminal the bars come last, because that is where its reader looks first."""
+        for table in self.tables:
+            console.print(table.as_rich(), "")
+        for lines in self.notes.values():
+            for line in lines:
+                console.print(line, highlight=False, markup=False)
+        console.print(self.legend, style="dim")
+
+    def as_markdown(self) -> str:
+        """The bars first."""
+        *others, bars = (table.as_markdown() for table in self.tables)
+        parts = [f"# {self.title}", self.legend, bars, *others]
+        for heading, lines in self.notes.items():
+            if lines:
+                parts += [f"### {heading}", "\n".join(f"- {line}" for line in lines)]
+        if self.machine:
+            parts += ["### Machine", f"```\n{self.machine}```"]
+        return "\n\n".join(parts) + "\n"
+
+
+def growth_table(
+    series: Mapping[str, tuple[Mapping[int, float], ...]], sizes: Mapping[str, Sequence[int]],
+    what: str,
+) -> TextTable:  # fmt: skip
+    """Time, peak memory and what is above the baseline by number of scenarios, with exponents.
+
+    `series` has these three by instance, each by size; `sizes` what was planned.
+    """
+    rows: list[tuple[str, ...]] = []
+    for name, (times, *memory) in series.items():
+        for size in sizes[name]:
+            cells = (f"{own[size]:.0f} MiB" if size in own else ABSENT for own in memory)
+            rows.append((name, str(size), seconds(times.get(size)), *cells))
+        fitted = [fitted_exponent(own) for own in (times, memory[-1])]
+        first, last = (ABSENT if math.isnan(value) else f"{value:.2f}" for value in fitted)
+        rows.append((name, "exponent", first, ABSENT, last))
+    columns = ("instance", "M", what, "peak memory", "above the baseline")
+    return TextTable("forewise's growth with M", columns, rows)
 
 
 def at_least(what: str, wanted: float, ours: float | None, theirs: float | None) -> Bar:

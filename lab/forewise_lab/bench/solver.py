@@ -23,7 +23,12 @@ from forewise_lab.bench.accuracy import WANTED, relative_errors
 from forewise_lab.bench.instances import FAMILIES, Instance
 from forewise_lab.bench.peers import Answer, ForewisePeer, Gradient, Peer, default_peers
 from forewise_lab.bench.results import Measurement, Measurements, Quantity
-from forewise_lab.bench.solver_report import GROWTH_SIZES, SolverReport
+from forewise_lab.bench.solver_report import (
+    GROWTH_SIZES,
+    save_figure,
+    solver_page,
+    time_against_scenarios,
+)
 from forewise_lab.bench.timing import Announce, Timed, take_turns
 from forewise_lab.machine import description, one_core, peak_memory, restart_peak, write_whole
 
@@ -93,7 +98,6 @@ def run_solver_bench(
     write_whole(output / "machine.txt", facts)
     results, titles = Measurements(), dict[str, str]()
     growth = [(case.family, case.n_scenarios) for case in plan.growth]
-    report = SolverReport(results, growth, titles, list(missing.values()), facts)
     try:
         with one_core(), console.status("starting") as status:
             for case in plan.cases:
@@ -114,8 +118,11 @@ def run_solver_bench(
                     results.rows.extend(_memory(case))
     finally:
         if results.rows:
-            report.write(output)
-            report.print(console)
+            page = solver_page(results, growth, titles, list(missing.values()), facts)
+            write_whole(output / "solver.csv", results.as_csv())
+            write_whole(output / "solver.md", page.as_markdown())
+            save_figure(time_against_scenarios(results), output / "solver")
+            page.print(console)
             console.print(f"written to {escape(str(output))}")
     return results
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from forewise_lab.bench.accuracy import WANTED
 from forewise_lab.bench.peers import ClarabelLoop, ForewisePeer, HighsLoop, MoreauBatch, QpthDense
@@ -21,6 +20,7 @@ from forewise_lab.bench.results import (
     Bar,
     Measurement,
     Measurements,
+    Page,
     Quantity,
     TextTable,
     at_least,
@@ -28,15 +28,16 @@ from forewise_lab.bench.results import (
     bars_table,
     between,
     fitted_exponent,
+    growth_table,
     seconds,
 )
-from forewise_lab.machine import whole_file, write_whole
+from forewise_lab.machine import write_whole
 
 FOREWISE = ForewisePeer.name
 GROWTH_SIZES = (256, 1024, 4096)
 LARGEST_EXPONENT = 1.05
 LARGEST_PEAK_MIB = 2000.0 / 1.024**2  # 2 GB
-LEGEND = LEGENDS["solver"]
+GROWTH_QUANTITIES = (Quantity.BOTH, Quantity.PEAK, Quantity.ABOVE_BASELINE)
 # Family, M, peer and its quantity; forewise's forward and backward pass is so many times faster.
 RATIOS = (
     ("nvqp", 64, ClarabelLoop.name, Quantity.FORWARD, 20),
@@ -55,44 +56,26 @@ _STYLE = {"font.size": 9, "svg.hashsalt": "forewise", "svg.fonttype": "none"}
 _LABEL_FACTOR = 1.5
 
 
-@dataclass(frozen=True)
-class SolverReport:
-    """What is reported of a run, complete or not.
-
-    `growth` are the (family, n_scenarios) whose memory is measured.
-    """
-
-    results: Measurements
-    growth: Sequence[tuple[str, int]]
-    titles: dict[str, str]
-    missing: Sequence[str]
-    machine: str
-
-    def tables(self) -> list[TextTable]:
-        """The bars last, because that is where a terminal's reader looks first."""
-        cases = self.results.cases()
-        return [
-            *(case_table(self.results, case, self.titles[case[0]]) for case in cases),
-            growth_table(self.results, self.growth),
-            bars_table(bars_of(self.results), "The bars for forewise's forward + backward"),
-        ]
-
-    def print(self, console: Console) -> None:
-        for table in self.tables():
-            console.print(table.as_rich(), "")
-        console.print(LEGEND, style="dim")
-
-    def write(self, folder: Path) -> None:
-        write_whole(folder / "solver.csv", self.results.as_csv())
-        write_whole(folder / "solver.md", self._markdown())
-        save_figure(time_against_scenarios(self.results), folder / "solver")
-
-    def _markdown(self) -> str:
-        *others, bars = (table.as_markdown() for table in self.tables())
-        parts = ["# forewise against its peers", LEGEND, bars, *others]
-        if self.missing:
-            parts += ["### Not measured", "\n".join(f"- {line}" for line in self.missing)]
-        return "\n\n".join([*parts, "### Machine", f"```\n{self.machine}```"]) + "\n"
+def solver_page(
+    results: Measurements,
+    growth: Sequence[tuple[str, int]],
+    titles: Mapping[str, str],
+    missing: Sequence[str],
+    machine: str,
+) -> Page:
+    """The page of a run, complete or not; `growth` has the (family, M) with memory."""
+    sizes = {name: [size for other, size in growth if other == name] for name, _ in growth}
+    series = {
+        family: tuple(between(results.series(family, FOREWISE, q), own) for q in GROWTH_QUANTITIES)
+        for family, own in sizes.items()
+    }
+    tables = [
+        *(case_table(results, case, titles[case[0]]) for case in results.cases()),
+        growth_table(series, sizes, "forward + backward"),
+        bars_table(bars_of(results), "The bars for forewise's forward + backward"),
+    ]
+    notes = {"Not measured": missing}
+    return Page("forewise against its peers", LEGENDS["solver"], tables, notes, machine)
 
 
 def bars_of(results: Measurements) -> list[Bar]:
@@ -136,28 +119,6 @@ def case_table(results: Measurements, case: tuple[str, int, int], title: str) ->
     return TextTable(f"{title}, M = {n_scenarios}", columns, rows, FOREWISE)
 
 
-def growth_table(results: Measurements, growth: Sequence[tuple[str, int]]) -> TextTable:
-    """forewise's time and memory by number of scenarios, with fitted exponents."""
-    columns = ("instance", "M", "forward + backward", "peak memory", "above the baseline")
-    rows = []
-    for family in dict.fromkeys(name for name, _ in growth):
-        sizes = [size for name, size in growth if name == family]
-        series = [
-            between(results.series(family, FOREWISE, quantity), sizes)
-            for quantity in (Quantity.BOTH, Quantity.PEAK, Quantity.ABOVE_BASELINE)
-        ]
-        for size in sizes:
-            memory = (f"{s[size]:.0f} MiB" if size in s else ABSENT for s in series[1:])
-            rows.append((family, str(size), seconds(series[0].get(size)), *memory))
-        time, _, above = (fitted_exponent(values) for values in series)
-        rows.append((family, "exponent", _exponent(time), ABSENT, _exponent(above)))
-    return TextTable("forewise's growth with M", columns, rows)
-
-
-def _exponent(value: float) -> str:
-    return ABSENT if math.isnan(value) else f"{value:.2f}"
-
-
 def _case_row(peer: str, found: dict[str, Measurement], ours: float | None) -> tuple[str, ...]:
     build, forward, both = (
         row.median if (row := found.get(quantity)) is not None else None
@@ -177,14 +138,9 @@ def _case_row(peer: str, found: dict[str, Measurement], ours: float | None) -> t
 
 def time_against_scenarios(results: Measurements) -> Figure:
     """One panel for each instance that was measured at several sizes."""
-    families = dict.fromkeys(row.instance for row in results.rows)
+    several = (name for name in results.names() if len(_sizes(results, name)) > 1)
     return panels(
-        results,
-        {
-            family: f"{family}: forward + backward (dashed: forward only)"
-            for family in families
-            if len(_sizes(results, family)) > 1
-        },
+        results, {name: f"{name}: forward + backward (dashed: forward only)" for name in several}
     )
 
 
@@ -207,10 +163,11 @@ def panels(results: Measurements, titles: Mapping[str, str], most: int = 4) -> F
 def save_figure(figure: Figure, stem: Path) -> None:
     """Write a figure as PNG and SVG."""
     for kind in ("png", "svg"):
-        with whole_file(stem.with_suffix(f".{kind}")) as temporary:
-            # Without a date, the same numbers give the same file.
-            metadata = {"Date": None} if kind == "svg" else None
-            figure.savefig(temporary, format=kind, dpi=160, metadata=metadata)
+        content = io.BytesIO()
+        # Without a date, the same numbers give the same file.
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(content, format=kind, dpi=160, metadata=metadata)
+        write_whole(stem.with_suffix(f".{kind}"), content.getvalue())
 
 
 def _sizes(results: Measurements, family: str) -> set[int]:

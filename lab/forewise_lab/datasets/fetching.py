@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
+import io
 import tempfile
-import urllib.error
 import urllib.request
 import zipfile
 import zlib
+from http.client import HTTPException, IncompleteRead
 from pathlib import Path, PurePosixPath
-from typing import IO
+from urllib.error import HTTPError
 
 from forewise.datasets.files import (
     CorruptDataError,
@@ -24,9 +24,7 @@ from forewise.datasets.files import (
 from forewise.exceptions import InvalidInputError, MissingDataError
 
 _TIMEOUT_SECONDS = 60.0
-_LARGEST_DOWNLOAD = 64 * 2**20
-_LARGEST_CONTENT = 64 * 2**20
-_PIECE = 2**16
+_LARGEST = 64 * 2**20  # bytes, of the archive and of each file in it
 
 
 def fetch(name: str, data_dir: str | Path | None = None) -> Path:
@@ -49,14 +47,10 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
-            archive = Path(scratch) / "archive.zip"
-            _download(known.archive, archive)
-            unpacked = Path(scratch) / "unpacked"
-            unpacked.mkdir()
-            _unpack(known, archive, unpacked)
+            _unpack(known, _download(known.archive), Path(scratch))
             folder.mkdir(exist_ok=True)
             for file in known.checksums:
-                (unpacked / file).replace(folder / file)
+                (Path(scratch) / file).replace(folder / file)
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise InvalidInputError(
             f"data_dir must be a folder that can be written to, but {folder.parent} is not: {error}"
@@ -64,56 +58,40 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Path:
     return folder
 
 
-def _download(url: str, target: Path) -> None:
+def _download(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": "forewise"})
     try:
-        with (
-            urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response,
-            target.open("wb") as stream,
-        ):
-            announced = response.headers.get("Content-Length")
-            received = _copy(response, stream, _LARGEST_DOWNLOAD, url)
-    except urllib.error.HTTPError as error:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:
+            announced = int(response.headers.get("Content-Length") or 0)
+            content: bytes = response.read(_LARGEST + 1)
+    except HTTPError as error:
         raise MissingDataError(
             f"{url} answered {error.code} ({error.reason}): the archive may have moved"
         ) from error
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", error)
+    except IncompleteRead as error:
+        raise CorruptDataError(f"the download of {url} was cut short; try again") from error
+    except (OSError, HTTPException) as error:
         raise MissingDataError(
-            f"{url} could not be reached ({reason}): check the connection to the internet, or get "
+            f"{url} could not be reached ({error}): check the connection to the internet, or get "
             "the files by hand"
         ) from error
-    except http.client.IncompleteRead as error:
-        raise CorruptDataError(f"the download of {url} was cut short; try again") from error
-    except http.client.HTTPException as error:
-        raise CorruptDataError(f"{url} did not answer as a web server does: {error!r}") from error
-    if announced is not None and announced != str(received):
-        raise CorruptDataError(
-            f"the download of {url} was cut short: {received} of {announced} bytes came; try again"
-        )
+    if len(content) > _LARGEST:
+        raise CorruptDataError(f"{url} is larger than the {_LARGEST} bytes that are expected")
+    if announced > len(content):
+        raise CorruptDataError(f"the download of {url} was cut short; try again")
+    return content
 
 
-def _copy(incoming: IO[bytes], outgoing: IO[bytes], limit: int, what: str) -> int:
-    """Copy at most `limit` bytes, and say so if there are more; returns how many there were."""
-    received = 0
-    while piece := incoming.read(_PIECE):
-        received += len(piece)
-        if received > limit:
-            raise CorruptDataError(f"{what} is larger than the {limit} bytes that are expected")
-        outgoing.write(piece)
-    return received
-
-
-def _unpack(known: Source, archive: Path, folder: Path) -> None:
+def _unpack(known: Source, archive: bytes, folder: Path) -> None:
     """The published files of an archive; whatever else is in it, or where, is never written."""
     try:
-        with zipfile.ZipFile(archive) as content:
+        with zipfile.ZipFile(io.BytesIO(archive)) as content:
             for member in content.infolist():
                 name = PurePosixPath(member.filename).name
                 file = known.aliases.get(name, name)
                 if file in known.checksums:
-                    with content.open(member) as packed, (folder / file).open("wb") as stream:
-                        _copy(packed, stream, _LARGEST_CONTENT, f"{file} in {known.archive}")
+                    with content.open(member) as packed:
+                        (folder / file).write_bytes(packed.read(_LARGEST))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise CorruptDataError(
             f"{known.archive} is not a ZIP archive that can be read: {error}; try again, or get "

@@ -122,43 +122,29 @@ def compute(fit: Work) -> FitResult:
         try:
             made = fit.produce()
         except Exception as failure:  # of any library: one fit must not end a night of them
-            error = _message(failure)
+            error = f"{type(failure).__name__}: {failure}"
+            if not isinstance(failure, ForewiseError):
+                place = traceback.extract_tb(failure.__traceback__)[-1]
+                error += f" (line {place.lineno} of {Path(place.filename).name})"
             made = Product([fit.columns() | {"m": 0, "metric": ERROR, "value": None}])
-    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
-    finished = datetime.now(UTC).isoformat(timespec="seconds")
-    note = error or "; ".join(notes) or None
-    rows = [row | versions() | {"finished_at": finished, "note": note} for row in made.rows]
-    seconds = time.perf_counter() - started
+    notes = dict.fromkeys(str(warning.message) for warning in caught)
+    common = versions() | {
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "note": error or "; ".join(notes) or None,
+    }
+    rows, seconds = [row | common for row in made.rows], time.perf_counter() - started
     return FitResult(rows, made.files, error, fit=fit, seconds=seconds)
-
-
-def _message(failure: Exception) -> str:
-    """The error; with its place in the code where it is not one of forewise's own."""
-    message = f"{type(failure).__name__}: {failure}"
-    if not isinstance(failure, ForewiseError):
-        place = traceback.extract_tb(failure.__traceback__)[-1]
-        message += f" (in {place.name}, line {place.lineno} of {place.filename.rsplit('/', 1)[-1]})"
-    return message
 
 
 @contextmanager
 def storage_errors(action: str, folder: Path) -> Iterator[None]:
-    """Turn errors of the system into a `StorageError` with advice."""
+    """Turn errors of the system into a `StorageError`."""
     try:
         yield
     except OSError as error:
-        advice = {
-            errno.ENOSPC: "free some space",
-            errno.EDQUOT: "free some space",
-            errno.EFBIG: "files may not grow that large here: raise the limit",
-            errno.EROFS: "choose a folder that can be written to",
-            errno.EACCES: "choose a folder that can be written to",
-            errno.ENOTDIR: "choose a folder",
-            errno.EEXIST: "choose a folder",
-        }.get(error.errno or 0, "resolve it")
         raise StorageError(
             f"cannot {action} {str(folder)!r}: {error.strerror or error}; all finished rows are "
-            f"kept: {advice}, and run the same again to go on"
+            "kept: resolve it, or choose another folder, and run the same again to go on"
         ) from error
 
 
@@ -178,11 +164,9 @@ class RowTable:
         with storage_errors("open", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-            self._descriptor = os.open(self.folder / TABLE, flags, 0o666)
+            self._file = os.open(self.folder / TABLE, flags, 0o666)
         try:
-            with storage_errors("open", self.folder):
-                self._lock()
-                self._read()
+            self._lock_and_read()
         except BaseException:
             self.close()
             raise
@@ -203,47 +187,41 @@ class RowTable:
         return iter(self._rows.values())
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        os.close(self._file)
 
     def borrowed(self, keys: Iterable[Key]) -> list[Row]:
         """Rows of other experiments that differ in the experiment's name only, under these keys.
 
         Empty unless there is one for every key.
         """
-        found = []
-        for key in keys:
-            row = self._any_experiment.get(key[1:])
-            if row is None:
-                return []
-            found.append(row | dict(zip(KEY, key, strict=True)))
-        return found
+        found = [(key, self._any_experiment.get(key[1:])) for key in keys]
+        if any(row is None for _, row in found):
+            return []
+        return [(row or {}) | dict(zip(KEY, key, strict=True)) for key, row in found]
 
     def append(self, rows: Iterable[Row]) -> int:
         """Add rows whose key is new, each with one write; the number of rows added.
 
         If the disk is full or refuses, a `StorageError`; no part of a row is left then.
         """
-        added = 0
+        before = len(self._rows)
         with storage_errors("write to", self.folder):
             for row in rows:
-                row = row | {"quick": self._quick}
                 if key_of(row) not in self._rows:
-                    self._write(row)
-                    self._remember(row)
-                    added += 1
-            os.fsync(self._descriptor)
-        return added
+                    whole = dict.fromkeys(COLUMNS) | row | {"quick": self._quick}
+                    self._write(json.dumps(whole).encode() + b"\n")
+                    self._remember(whole)
+            os.fsync(self._file)
+        return len(self._rows) - before
 
-    def _lock(self) -> None:
+    def _lock_and_read(self) -> None:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise StorageError(
                 f"another run is writing to {str(self.folder)!r}: wait for it, or choose another "
                 "folder as output"
             ) from error
-
-    def _read(self) -> None:
         content = (self.folder / TABLE).read_bytes()
         end = content.rfind(b"\n") + 1
         for row in _parsed(content[:end], self.folder / TABLE):
@@ -255,23 +233,21 @@ class RowTable:
                 )
             self._remember(row)
         if end < len(content):
-            os.ftruncate(self._descriptor, end)
+            os.ftruncate(self._file, end)
 
     def _remember(self, row: Row) -> None:
         key = key_of(row)
         self._rows.setdefault(key, row)
         self._any_experiment.setdefault(key[1:], row)
 
-    def _write(self, row: Row) -> None:
+    def _write(self, line: bytes) -> None:
         """One write; if the system takes a part only, that part is removed."""
-        ordered = {column: row.get(column) for column in COLUMNS} | row
-        line = json.dumps(ordered).encode() + b"\n"
-        before = os.fstat(self._descriptor).st_size
+        before = os.fstat(self._file).st_size
         try:
-            if os.write(self._descriptor, line) != len(line):
+            if os.write(self._file, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
-            os.ftruncate(self._descriptor, before)
+            os.ftruncate(self._file, before)
             raise
 
 
@@ -291,11 +267,9 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
         ) from error
     except OSError as error:
         raise StorageError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    rows: dict[Key, Row] = {}
-    for row in _parsed(content, path):
-        rows.setdefault(key_of(row), row)
-    table = pd.DataFrame(list(rows.values()))
+    table = pd.DataFrame(list(_parsed(content, path)), columns=None)
     table = table.reindex(columns=[*COLUMNS, *table.columns.difference(COLUMNS)])
+    table = table.drop_duplicates(list(KEY), ignore_index=True)
     # Rows from before there was this column are of full runs.
     table["quick"] = table["quick"].eq(True)
     which = [column for column in KEY if column not in ("m", "metric")]
@@ -307,13 +281,11 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
 def _parsed(content: bytes, path: Path) -> Iterator[Row]:
     for number, line in enumerate(content.splitlines(keepends=True), start=1):
-        row: Any = None
-        if line.endswith(b"\n"):
-            try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
-        if isinstance(row, dict) and all(column in row for column in KEY):
+        try:
+            row: Any = json.loads(line) if line.endswith(b"\n") else None
+        except ValueError:
+            row = None
+        if isinstance(row, dict) and row.keys() >= set(KEY):
             yield row
         else:
             message = f"line {number} of {path} is damaged or unfinished and was left out"

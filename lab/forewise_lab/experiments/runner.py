@@ -6,20 +6,16 @@ Only the calling process writes rows, so that they are the same whatever the map
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.distributed import Map, SerialMap
+from forewise_lab.distributed import Map
 from forewise_lab.experiments.configuration import Settings, load_settings, unknown
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.rolling import CaseGrid
@@ -40,13 +36,6 @@ class RunSummary:
     rows: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
-
-
-class _StoppedError(BaseException):
-    """Ctrl-C during a run.
-
-    Not a KeyboardInterrupt, on which `Training` may keep half-trained weights.
-    """
 
 
 def run(
@@ -77,13 +66,13 @@ def run(
     output : path
         Folder of the results table, for one run at a time, either of quick runs or of full ones.
     map : Map, optional
-        Where to compute, `SerialMap()` by default. The values do not depend on it.
+        Where to compute, in this process by default. The values do not depend on it.
     settings, data_dir : optional
         The shipped settings by default; where real data are, see `forewise.datasets.files`.
     quick : bool
         A tiny version of everything, to see that it works. Its rows are marked.
     progress : bool
-        Print a line per fit, and a progress bar on a terminal.
+        Print a line per fit.
     """
     chosen = settings or load_settings()
     names = chosen.experiment_names([experiments] if isinstance(experiments, str) else experiments)
@@ -102,9 +91,9 @@ def run(
     _require_data([*first, *cases.windows(())])
     summary, started = RunSummary(), time.perf_counter()
     with RowTable(output, quick=quick) as table:
-        _compute_stage(first, table, map or SerialMap(), progress, summary)
+        _compute_stage(first, table, map or Map(), progress, summary)
         if rolling:  # the best trial is known when all trials are finished
-            _compute_stage(cases.windows(table), table, map or SerialMap(), progress, summary)
+            _compute_stage(cases.windows(table), table, map or Map(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
 
@@ -116,7 +105,7 @@ def run_works(
     _require_data(works)
     summary, started = RunSummary(), time.perf_counter()
     with RowTable(output) as table:
-        _compute_stage(works, table, map or SerialMap(), progress, summary)
+        _compute_stage(works, table, map or Map(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
 
@@ -124,42 +113,42 @@ def run_works(
 def _compute_stage(
     fits: Sequence[Work], table: RowTable, where: Map, progress: bool, summary: RunSummary
 ) -> None:
-    pending = [fit for fit in fits if not all(key in table for key in fit.row_keys())]
+    """Compute what is not finished, and of equal fits of several experiments one."""
     console = Console(stderr=True, quiet=not progress)
-    columns = (
-        *(TextColumn("{task.description}"), BarColumn(bar_width=None)),
-        *(MofNCompleteColumn(), TimeRemainingColumn()),
-    )
-    bar = Progress(*columns, console=console, disable=not (progress and console.is_terminal))
+    pending = [fit for fit in fits if not all(key in table for key in fit.row_keys())]
     done = len(fits) - len(pending)
-    task = bar.add_task("fits", total=len(fits), completed=done)
     summary.found += done
-
-    def say(message: str) -> None:
-        console.print(message, highlight=False, markup=False, soft_wrap=True)
-
-    def to_compute() -> Iterator[Work]:
-        """Those without an equal fit of another experiment; asked when a worker is free."""
-        for fit in pending:
-            borrowed = table.append(table.borrowed(fit.row_keys())) if fit.borrows else 0
-            summary.found += bool(borrowed)
-            if borrowed:
-                bar.advance(task)
-            else:
-                yield fit
-
     if done:
-        say(f"{done} of {len(fits)} fits were finished before")
-    results = where.imap_unordered(compute, to_compute())
-    try:
-        with _stoppable(), closing(results), bar:  # type: ignore[type-var]
+        console.print(f"{done} of {len(fits)} fits were finished before", highlight=False)
+    while pending:
+        chosen, waiting = _without_equals(pending, table, summary)
+        done += len(pending) - len(chosen) - len(waiting)
+        with closing(where.imap_unordered(compute, chosen)) as results:  # type: ignore[type-var]
             for result in results:
                 _store(result, table, summary)
-                bar.advance(task)
-                say(f"{bar.tasks[0].completed:.0f}/{len(fits)} {_line(result)}")
-    except _StoppedError:
-        say(f"stopped: finished fits are in {table.folder}; run the same again to go on")
-        raise KeyboardInterrupt from None
+                done += 1
+                line = f"{done}/{len(fits)} {_line(result)}"
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
+        pending = waiting
+
+
+def _without_equals(
+    fits: Sequence[Work], table: RowTable, summary: RunSummary
+) -> tuple[list[Work], list[Work]]:
+    """Fits to compute now, and those that wait for an equal one; rows that are there are taken."""
+    chosen: list[Work] = []
+    waiting: list[Work] = []
+    coming: set[tuple[object, ...]] = set()  # keys without the experiment's name
+    for fit in fits:
+        keys = {key[1:] for key in fit.row_keys()}
+        if fit.borrows and table.append(table.borrowed(fit.row_keys())):
+            summary.found += 1
+        elif fit.borrows and keys <= coming:
+            waiting.append(fit)
+        else:
+            chosen.append(fit)
+            coming |= keys
+    return chosen, waiting
 
 
 def _store(result: FitResult, table: RowTable, summary: RunSummary) -> None:
@@ -206,21 +195,3 @@ def _require_methods(
         if method not in found:
             listed = dict.fromkeys(m for name in names for m in settings.method_names(name))
             raise unknown(f"method of {', '.join(names)}", method, listed)
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Ctrl-C, and the system's request to end, raise `_StoppedError` meanwhile."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may handle signals, and only it gets them
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise _StoppedError
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

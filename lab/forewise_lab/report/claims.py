@@ -134,30 +134,29 @@ def check_claims(results: Results) -> tuple[Claim, ...]:
 def _evidence(
     results: Results, experiment: str, what: str, estimate: Summary | None, metric: str = ""
 ) -> Evidence:
-    return Evidence(what, estimate, metric, len(results.planned_seeds(experiment)))
+    return Evidence(what, estimate, metric, results.settings.experiments[experiment].n_seeds)
 
 
 def _in_table1(results: Results, first: str, second: str) -> tuple[Evidence, ...]:
     pieces = []
     for name in paper.TABLE1:
         metric = "R" if name.startswith("pop2") else "FR"
-        values = []
-        for method in (first, second):
-            at = results.headline(name, method, metric)
-            values.append({} if at is None else results.values(name, method, metric, at))
-        title, estimate = results.experiment_title(name), paired_difference(*values)
-        pieces.append(_evidence(results, name, title, estimate, metric))
+        values = (
+            results.values(name, method, metric, results.headline(name, method, metric))
+            for method in (first, second)
+        )
+        title = results.settings.experiments[name].title
+        pieces.append(_evidence(results, name, title, paired_difference(*values), metric))
     return tuple(pieces)
 
 
 def _by_place(results: Results, name: str) -> dict[At, tuple[BySeed, BySeed]]:
     """Fair regrets of the combined and the decoupled network, where both have some."""
-    first, second = (results.places(name, method, "FR") for method in (COMBINED, DECOUPLED))
-    return {
-        at: (results.values(name, COMBINED, "FR", at), results.values(name, DECOUPLED, "FR", at))
-        for at in first
-        if at in second
-    }
+    combined, decoupled = (
+        {at: results.values(name, method, "FR", at) for at in results.places(name, method, "FR")}
+        for method in (COMBINED, DECOUPLED)
+    )
+    return {at: (combined[at], decoupled[at]) for at in combined if at in decoupled}
 
 
 def _with_few_scenarios(results: Results) -> tuple[Evidence, ...]:

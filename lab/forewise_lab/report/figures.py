@@ -145,7 +145,7 @@ def over(results: Results, experiment: str) -> Picture | None:
     if not series:
         return None
     sizes = sorted({x for one in series for x in one.points})
-    title = results.experiment_title(experiment)
+    title = results.settings.experiments[experiment].title
     description = f"{caption} " + "; ".join(f"{one.name}: {_range(one.points)}" for one in series)
     lines = tuple((one.name, *(mean_std(one.points.get(x), 1) for x in sizes)) for one in series)
     return Picture(
@@ -165,7 +165,7 @@ def _coverage(results: Results, experiment: str) -> Picture:
             values = results.values(experiment, method, _COVERAGE, at)
             found[results.method_title(method)] = summarise(list(values.values()))
     lines = tuple((name, mean_std(own, 3), interval(own, 3)) for name, own in found.items())
-    title, share = results.experiment_title(experiment), f"central {_LEVEL:.0%} interval"
+    title, share = results.settings.experiments[experiment].title, f"central {_LEVEL:.0%} interval"
 
     def dress(axes: Axes) -> None:
         ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -199,7 +199,7 @@ def _times(results: Results, experiment: str) -> Picture:
         names.append(results.method_title(method))
         cells = ("–" if math.isnan(value) else seconds(value) for value in both)
         lines.append((names[-1], *cells, "–" if math.isnan(memory) else f"{memory:,.0f} MiB"))
-    title = results.experiment_title(experiment)
+    title = results.settings.experiments[experiment].title
 
     def dress(axes: Axes) -> None:
         largest = max((own.mean for points in found for own in points.values()), default=1.0)

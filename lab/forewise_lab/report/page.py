@@ -127,7 +127,7 @@ def _facts(results: Results, machine: str, made_at: datetime) -> list[Fact]:
     order = {name: place for place, name in enumerate(paper.TABLE1)}
     names = sorted(results.experiments, key=lambda name: order.get(name, len(order)))
     return [
-        Fact("Experiments", "; ".join(results.experiment_title(name) for name in names)),
+        Fact("Experiments", "; ".join(results.experiments[name].title for name in names)),
         Fact("Computed", " to ".join(span) or "unknown"),
         Fact("Revision", _revisions(rows) or "unknown"),
         Fact("Versions", ", ".join(versions) or "unknown"),
@@ -151,13 +151,8 @@ def _revisions(rows: pd.DataFrame) -> str:
 
 def _glance(results: Results, tables: list[Table], checked: tuple[claims.Claim, ...]) -> list[Fact]:
     fits = results.rows.drop_duplicates(_FIT)
-    verdicts = [
-        cell.comparison.verdict
-        for table in tables
-        for line in table.cells
-        for cell in line
-        if cell.comparison is not None
-    ]
+    cells = [cell for table in tables for cell in table.cells]
+    verdicts = [cell.comparison.verdict for cell in cells if cell.comparison is not None]
     found = [claim.verdict for claim in checked]
     held, tested = found.count(claims.HOLDS), len(found) - found.count(claims.ABSENT)
     seeds = fits.groupby(["experiment", "method"])["seed"].nunique()

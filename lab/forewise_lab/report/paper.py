@@ -27,13 +27,6 @@ COMPARING: str = _NOTES["comparing"]
 CAVEATS = {tuple(key.split()): text for key, text in _NOTES["caveats"].items()}
 
 
-def scale_note(scale: float) -> str:
-    """How table units come from raw values; nothing where they are the same."""
-    if scale == 1:
-        return ""
-    return f"raw × {scale:,.0f}" if scale > 1 else f"raw ÷ {1 / scale:,.0f}"
-
-
 def paper_value(
     settings: Settings, experiment: str, method: str, metric: str, pair: tuple[int, int] | None
 ) -> PaperValue | None:

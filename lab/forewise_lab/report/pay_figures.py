@@ -29,7 +29,7 @@ COLOURS = {
     "real-boosted-quantiles": "#8C2D04",
     "real-forest": "#6B4423",
 }
-_FARTHEST = 0.3  # differences above it are told in numbers, at the border
+_FARTHEST = 0.3  # differences above it stand as numbers at the border
 _SMALLEST = 0.06  # the axis reaches at least so far to either side
 _WEEKS = 4  # of the moving mean
 _WIDTH = 9.0
@@ -64,8 +64,8 @@ def _dots(axes: Axes, gaps: Sequence[Gap], baseline: MethodCosts) -> None:
         if method is baseline:
             axes.plot(0.0, place, "D", color=colour, ms=5)
         elif gap.estimate > most:
-            told = f"{100 * gap.estimate:+.0f} % ▸"
-            axes.text(most, place, told, color=INK, ha="right", va="center", fontsize=8)
+            label = f"{100 * gap.estimate:+.0f} % ▸"
+            axes.text(most, place, label, color=INK, ha="right", va="center", fontsize=8)
         else:
             axes.hlines(place, gap.lower, min(gap.upper, most), color=colour, lw=1.8)
             axes.plot(gap.estimate, place, "o", color=colour, ms=5.5)

@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import pandas as pd
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.measure import Measurement
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from forewise_lab.report.statistics import BETTER, SAME, WORSE, PaperValue, Summary
-from forewise_lab.report.tables import Cell, Table
+from forewise_lab.report.tables import Cell, Lines, Table, with_something
 
 ABSENT = "–"
 #: Not by colour alone: the sign says which way.
 SIGNS = {BETTER: "▼", WORSE: "▲", SAME: "≈"}
-_COLOURS = {BETTER: "green", WORSE: "red"}
-_LONGEST_LABEL = 20
-_UNBOUNDED = 10_000
 _SIDE_BY_SIDE = 2  # columns of a LaTeX table
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    **{character: rf"\{character}" for character in "{}$&#_%"},
-    **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"},
-    **{"<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}"},
-    **{"−": "$-$", "±": r"$\pm$", "×": r"$\times$", "÷": r"$\div$", "≈": r"$\approx$"},
-    **{"≤": r"$\leq$", "·": r"$\cdot$", "▼": r"$\blacktriangledown$", "▲": r"$\blacktriangle$"},
-    **{"–": "--", "“": "``", "”": "''"},
-}
-
-
-@dataclass(frozen=True)
-class Words:
-    """A cell as text; empty where no value is planned."""
-
-    ours: str = ""
-    interval: str = ""
-    paper: str = ""
-    sign: str = ""
-    verdict: str = ""
-    best: bool = False
-
-    def parts(self, bold: str) -> list[str]:
-        """The four texts; the best is put into the format `bold`."""
-        ours = bold.format(self.ours) if self.best else self.ours
-        return [ours, self.interval, self.paper, self.sign]
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        **{character: rf"\{character}" for character in "{}$&#_%"},
+        **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"},
+        **{"<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}"},
+        **{"−": "$-$", "±": r"$\pm$", "×": r"$\times$", "÷": r"$\div$", "≈": r"$\approx$"},
+        **{"≤": r"$\leq$", "·": r"$\cdot$", "▼": r"$\blacktriangledown$"},
+        **{"▲": r"$\blacktriangle$", "–": "--", "“": "``", "”": "''"},
+    }
+)
+_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>|#~$"})
 
 
 def number(value: float, decimals: int) -> str:
@@ -95,27 +73,31 @@ def seconds(value: float) -> str:
     return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"
 
 
-def words_of(table: Table, line: int, places: Sequence[int]) -> tuple[str, list[Words]]:
-    """A line as text: its label, and its cells in some columns."""
-    label, has_asides = table.label(line, places)
-    words = []
-    for place in places:
-        cell, decimals = table.cells[line][place], table.columns[place].decimals
-        if cell.ours is None and not cell.planned:
-            words.append(Words())
-            continue
-        aside = f"({cell.aside})" if cell.aside and not has_asides else ""
-        words.append(
-            Words(
-                ours=mean_std(cell.ours, decimals),
-                interval=f"{interval(cell.ours, decimals)} {aside}".strip(),
-                paper=paper_text(cell.paper),
-                sign=sign(cell),
-                verdict="" if cell.comparison is None else cell.comparison.verdict,
-                best=cell.best,
-            )
-        )
-    return label, words
+def frame(lines: Lines, bold: str, escape: Callable[[str], str] = str) -> pd.DataFrame:
+    """Lines as text: four columns for each of theirs; `bold` is the format of the best.
+
+    What is remarked of all cells of a line stands in its label.
+    """
+    rows = {}
+    for line, cells in lines.items():
+        asides = {cell.aside for cell in cells if cell.is_shown}
+        same = len(asides) == 1
+        label = f"{line} · {asides.pop()}" if same and any(asides) else line
+        texts: list[str] = []
+        for cell in cells:
+            if not cell.is_shown:
+                texts += [""] * 4
+                continue
+            ours = escape(mean_std(cell.ours, cell.decimals))
+            aside = f"({cell.aside})" if cell.aside and not same else ""
+            between = f"{interval(cell.ours, cell.decimals)} {aside}".strip()
+            others = (escape(part) for part in (between, paper_text(cell.paper), sign(cell)))
+            texts += [bold.format(ours) if cell.best else ours, *others]
+        rows[escape(label)] = texts
+    labels = [escape(cell.label) for cell in next(iter(lines.values()))]
+    parts = [escape(part) for part in ("mean ± std", "95 % interval", "paper", "")]
+    columns = pd.MultiIndex.from_product([labels, parts])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -127,16 +109,12 @@ def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 def as_markdown(table: Table) -> str:
     """The table in GitHub's Markdown: one per group of columns."""
     parts = [f"## {_markdown(table.title)}"]
-    for group, places in table.groups.items():
-        heads = [_markdown(table.corner)]
-        for place in places:
-            heads += [_markdown(table.columns[place].label), "95 % interval", "paper", ""]
-        lines = []
-        for line in table.lines_of(places):
-            label, words = words_of(table, line, places)
-            cells = (part for cell in words for part in cell.parts("**{}**"))
-            lines.append([_markdown(label), *cells])
-        parts += [f"### {_markdown(group)}", markdown_table(heads, lines)]
+    for group, lines in table.groups.items():
+        shown = frame(lines, "**{}**")
+        heads = [label if part.startswith("mean") else part for label, part in shown.columns]
+        rows = [[_markdown(str(line)), *texts] for line, *texts in shown.itertuples(name=None)]
+        heads = [_markdown(table.corner), *map(_markdown, heads)]
+        parts += [f"### {_markdown(group)}", markdown_table(heads, rows)]
     parts += ["\n".join(f"- {_markdown(note)}" for note in table.notes)]
     return "\n\n".join(parts) + "\n"
 
@@ -144,9 +122,10 @@ def as_markdown(table: Table) -> str:
 def as_latex(table: Table) -> str:
     """The table for a document that loads amssymb, booktabs, graphicx and the T1 encoding."""
     parts = [r"% needs \usepackage[T1]{fontenc} and \usepackage{amssymb,booktabs,graphicx}"]
-    for group, places in table.groups.items():
-        starts = range(0, len(places), _SIDE_BY_SIDE)
-        parts += [_latex_table(table, group, places[i : i + _SIDE_BY_SIDE]) for i in starts]
+    for group, lines in table.groups.items():
+        for start in range(0, len(next(iter(lines.values()))), _SIDE_BY_SIDE):
+            some = {line: own[start : start + _SIDE_BY_SIDE] for line, own in lines.items()}
+            parts.append(_latex_table(table, group, with_something(some)))
     # A paragraph of notes rather than a caption on every table.
     notes = "\n\n".join(_latex(note) for note in table.notes)
     return "\n\n".join([*parts, f"\\begin{{small}}\n{notes}\n\\end{{small}}"]) + "\n"
@@ -155,51 +134,37 @@ def as_latex(table: Table) -> str:
 def print_table(table: Table, console: Console) -> None:
     """Print a table, as many columns side by side as the terminal is wide."""
     console.print(Text(table.title, style="bold"), "")
-    for group, places in table.groups.items():
-        parts: list[list[int]] = [[]]
-        for place in places:
-            wider = [*parts[-1], place]
-            if parts[-1] and _width(_rich(table, group, wider), console) > console.width:
-                parts.append([place])
-            else:
-                parts[-1] = wider
-        for part in parts:
-            console.print(_rich(table, group, part))
+    for group, lines in table.groups.items():
+        # A pipe or a file has no bold: the best have a star.
+        shown = frame(lines, "*{}").rename_axis(table.corner)
+        parts = [shown[[label]] for label in shown.columns.unique(level=0)]
+        whole = shown.to_string()
+        is_narrow = len(whole.partition("\n")[0]) < console.width
+        console.print(Text(group, style="bold"))
+        for text in [whole] if is_narrow else [part.to_string() for part in parts]:
+            console.print(Text(text), "", soft_wrap=True)
     for note in table.notes:
         console.print(Text(note, style="dim"), "")
 
 
 def _markdown(text: str) -> str:
     """Text that Markdown takes literally, on one line."""
-    for character in "\\`*_{}[]<>|#~$":
-        text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+    return " ".join(text.translate(_MARKDOWN).split())
 
 
 def _latex(text: str) -> str:
     """Text that LaTeX takes literally, on one line; letters of all alphabets are left alone."""
-    plain = " ".join(text.split())
-    return "".join(_LATEX.get(letter, letter) for letter in plain if letter.isprintable())
+    return "".join(filter(str.isprintable, " ".join(text.split()))).translate(_LATEX)
 
 
-def _latex_table(table: Table, group: str, places: Sequence[int]) -> str:
-    heads = [("", _latex(table.corner))]
-    for place in places:
-        label = _latex(table.columns[place].label)
-        heads += [(label, r"mean $\pm$ std"), (label, r"95\,\% interval"), (label, "paper")]
-        heads += [(label, "")]
-    lines = []
-    for line in table.lines_of(places):
-        label, words = words_of(table, line, places)
-        cells = [_latex(label)]
-        for cell in words:
-            ours, between, theirs, mark = (_latex(part) for part in cell.parts("{}"))
-            # Braces keep a bracket at the start of a cell from being read as an option.
-            cells += [rf"\textbf{{{ours}}}" if cell.best else ours, f"{{{between}}}", theirs, mark]
-        lines.append(cells)
-    body = pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples(heads)).to_latex(
-        index=False, column_format=f"@{{}}l{'rrr@{ }l' * len(places)}@{{}}", multicolumn_format="c"
-    )
+def _latex_table(table: Table, group: str, lines: Lines) -> str:
+    shown = frame(lines, r"\textbf{{{}}}", _latex)
+    between = shown.columns.get_level_values(1).str.startswith("95")
+    # Braces keep a bracket at the start of a cell from being read as an option.
+    shown.loc[:, between] = "{" + shown.loc[:, between] + "}"
+    shown.insert(0, ("", _latex(table.corner)), shown.index)
+    form = f"@{{}}l{'rrr@{ }l' * (len(shown.columns) // 4)}@{{}}"
+    body = shown.to_latex(index=False, column_format=form, multicolumn_format="c")
     # Shrunk to the line where it is wider, and left alone where it is not.
     return rf"""\begin{{table}}[htbp]
 \centering\footnotesize\setlength{{\tabcolsep}}{{3pt}}
@@ -207,29 +172,3 @@ def _latex_table(table: Table, group: str, places: Sequence[int]) -> str:
 \resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
 {body.strip()}}}
 \end{{table}}"""
-
-
-def _width(table: RichTable, console: Console) -> int:
-    """How wide it would be; rich itself answers with at most the terminal's width."""
-    return Measurement.get(console, console.options.update(max_width=_UNBOUNDED), table).maximum
-
-
-def _rich(table: Table, group: str, places: Sequence[int]) -> RichTable:
-    look = {"title_justify": "left", "title_style": "bold", "padding": 0, "pad_edge": False}
-    result = RichTable(title=escape(group), box=box.SIMPLE_HEAD, **look)  # type: ignore[arg-type]
-    result.add_column(escape(table.corner), overflow="fold", max_width=_LONGEST_LABEL)
-    for place in places:
-        for label in (escape(table.columns[place].label), "95 %", "paper"):
-            result.add_column(label, justify="right", no_wrap=True)
-        result.add_column("", width=1, no_wrap=True)
-    for line in table.lines_of(places):
-        name, cells = words_of(table, line, places)
-        texts: list[Text] = [Text(name)]
-        for cell in cells:
-            # A pipe or a file has no bold: the star is for them.
-            ours, *others, mark = (Text(part) for part in cell.parts("*{}"))
-            ours.stylize("bold" if cell.best else "")
-            mark.stylize(_COLOURS.get(cell.verdict, ""))
-            texts += [ours, *others, mark]
-        result.add_row(*texts)
-    return result

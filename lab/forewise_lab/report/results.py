@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,14 @@ import pandas as pd
 
 from forewise.exceptions import InvalidInputError
 from forewise_lab.experiments import COLUMNS, Settings, load_settings
+from forewise_lab.experiments.configuration import ExperimentTable
 from forewise_lab.experiments.rows import ERROR
 
 #: Metrics that an experiment's scale applies to; the others have units of their own.
 SCALED = frozenset({"R", "FR", "EFR", "FR32", "cost"})
-_KEY = ["experiment", "method", "seed", "n_train", "m_train", "m", "metric"]
+_FIT = ["experiment", "method", "seed", "n_train", "m_train"]
+_KEY = [*_FIT, "m", "metric"]
+_NAMES = ["experiment", "method", "metric"]
 _LONGEST_REASON = 400  # characters
 
 
@@ -31,9 +35,9 @@ class At(NamedTuple):
 class Results:
     """The values that the report is made from.
 
-    `rows` are finite values, one version of each, raw; `failures` those of fits that failed and of
-    values that are not finite. `superseded` rows, of fits that were run again with other settings,
-    and those `left_out`, of the other kind (quick or full), are not used.
+    `rows` are finite values, one version of each, in the units of the tables; `failures` those of
+    fits that failed and of values that are not finite. Not used are `superseded` rows, of fits that
+    were run again with other settings, and those `left_out`, of the other kind (quick or full).
     """
 
     rows: pd.DataFrame
@@ -43,23 +47,16 @@ class Results:
     quick: bool = False
     left_out: int = 0
 
-    @property
-    def experiments(self) -> list[str]:
-        """Experiments with values, in the order of the rows."""
-        return list(dict.fromkeys(name for name, _, _ in self._values))
+    @cached_property
+    def experiments(self) -> dict[str, ExperimentTable]:
+        """Experiments with values, in the order of the rows, and their settings."""
+        return {name: self.settings.experiments[name] for name in self.rows["experiment"].unique()}
 
     def methods(self, experiment: str) -> list[str]:
         """The experiment's methods that have values: in the settings' order, then the rows'."""
         here = dict.fromkeys(method for name, method, _ in self._values if name == experiment)
         planned = self.settings.experiments[experiment].methods
         return [*(name for name in planned if name in here), *(n for n in here if n not in planned)]
-
-    def is_planned(self, experiment: str, method: str) -> bool:
-        return method in self.settings.experiments[experiment].methods
-
-    def planned_seeds(self, experiment: str) -> tuple[int, ...]:
-        """Seeds that every fit of an experiment should have."""
-        return tuple(range(self.settings.experiments[experiment].n_seeds))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -72,21 +69,14 @@ class Results:
             notes.append(f"{self.left_out} rows of {kind} runs were left out.")
         return tuple(notes)
 
-    def scale(self, experiment: str, metric: str) -> float:
-        return self.settings.experiments[experiment].scale if metric in SCALED else 1.0
-
-    def experiment_title(self, experiment: str) -> str:
-        return self.settings.experiments[experiment].title
-
     def method_title(self, method: str) -> str:
         table = self.settings.methods.get(method)
         return method if table is None or table.title is None else table.title
 
-    def values(self, experiment: str, method: str, metric: str, at: At) -> dict[int, float]:
-        """From seed to value, in table units."""
-        scale = self.scale(experiment, metric)
-        found = self._values.get((experiment, method, metric), {}).get(at, {})
-        return {seed: value * scale for seed, value in sorted(found.items())}
+    def values(self, experiment: str, method: str, metric: str, at: At | None) -> dict[int, float]:
+        """From seed to value."""
+        found = self._values.get((experiment, method, metric), {})
+        return {} if at is None else dict(sorted(found.get(at, {}).items()))
 
     def places(self, experiment: str, method: str, metric: str) -> list[At]:
         return sorted(self._values.get((experiment, method, metric), {}))
@@ -109,12 +99,13 @@ class Results:
 
     @cached_property
     def _values(self) -> dict[tuple[str, str, str], dict[At, dict[int, float]]]:
-        """All raw values by place and seed: tables ask for thousands of them."""
+        """All values by place and seed: tables ask for thousands of them."""
         found: dict[tuple[str, str, str], dict[At, dict[int, float]]] = {}
-        columns = (self.rows[column].tolist() for column in [*_KEY, "value"])
-        for experiment, method, seed, *sizes, metric, value in zip(*columns, strict=True):
-            by_place = found.setdefault((experiment, method, metric), {})
-            by_place.setdefault(At(*map(int, sizes)), {})[int(seed)] = float(value)
+        for *key, seed, value in self.rows[[*_NAMES, *At._fields, "seed", "value"]].itertuples(
+            index=False, name=None
+        ):
+            by_place = found.setdefault(tuple(key[:3]), {})
+            by_place.setdefault(At(*map(int, key[3:])), {})[int(seed)] = value
         return found
 
 
@@ -155,8 +146,10 @@ def gather(
         reasons = "; ".join(dict.fromkeys(current["note"].dropna().astype(str)))
         reason = f"every fit failed: {reasons}" if reasons else "there is none"
         raise InvalidInputError(f"rows must have at least one value, but {reason}")
+    scale = current["experiment"].map({n: one.scale for n, one in settings.experiments.items()})
+    scaled = value * scale.where(current["metric"].isin(SCALED), 1.0)
     return Results(
-        rows=current[usable].assign(value=value[usable]).reset_index(drop=True),
+        rows=current[usable].assign(value=scaled[usable]).reset_index(drop=True),
         settings=settings,
         failures=current[~usable].reset_index(drop=True),
         superseded=len(chosen) - len(current),
@@ -167,21 +160,17 @@ def gather(
 
 def _latest(table: pd.DataFrame) -> pd.DataFrame:
     """Of a method that was run with several settings, the rows of the one that finished last."""
-    ordered = table.assign(
-        config_hash=table["config_hash"].astype(object).fillna("").astype(str),
-        finished_at=table["finished_at"].astype(object).fillna("").astype(str),
-    ).sort_values("finished_at", kind="stable")
-    last = ordered.groupby(["experiment", "method"])["config_hash"].transform("last")
-    current = ordered[ordered["config_hash"] == last]
+    table = table.assign(
+        **{name: table[name].astype(object).fillna("").astype(str)
+           for name in ("config_hash", "finished_at")}
+    ).sort_values("finished_at", kind="stable")  # fmt: skip
+    last = table.groupby(["experiment", "method"])["config_hash"].transform("last")
+    current = table[table["config_hash"] == last]
     return current.drop_duplicates(_KEY, keep="last").sort_index()
 
 
-@dataclass(frozen=True)
-class MissingFits:
-    """Fits of one experiment that are not in the table.
-
-    `experiment` is its title, `planned` and `found` count fits, `lines` name the missing ones.
-    """
+class MissingFits(NamedTuple):
+    """Fits of one experiment, of this title, that are not in the table, with a line for some."""
 
     experiment: str
     planned: int
@@ -191,51 +180,43 @@ class MissingFits:
 
 def missing_fits(results: Results) -> tuple[MissingFits, ...]:
     """Experiments that are not complete, in the settings' order."""
-    columns = (results.rows[column].tolist() for column in _KEY[:-2])
-    there = set(zip(*columns, strict=True))
+    there = set(results.rows[_FIT].itertuples(index=False, name=None))
     found = []
     for name, table in results.settings.experiments.items():
-        seeds = results.planned_seeds(name)
-        sizes = [(n, m) for n in table.n_train for m in dict(table.scenarios)]
+        sizes = list(product(table.n_train, dict(table.scenarios)))
+        planned = list(product(table.methods, sizes, range(table.n_seeds)))
+        gone = [(m, size, s) for m, size, s in planned if (name, m, s, *size) not in there]
+        absent = pd.DataFrame(gone, columns=["method", "size", "seed"])
         lines: list[str] = []
-        missing = 0
-        for method in table.methods:
-            absent = {
-                size: lacking
-                for size in sizes
-                if (lacking := [s for s in seeds if (name, method, s, *size) not in there])
-            }
-            missing += sum(map(len, absent.values()))
-            lines += _lines(results.method_title(method), len(seeds), len(sizes), absent)
-        planned = len(table.methods) * len(sizes) * len(seeds)
-        if missing:
-            shown = ("nothing yet",) if missing == planned else tuple(lines)
-            found.append(MissingFits(table.title, planned, planned - missing, shown))
+        for method, own in absent.groupby("method", sort=False):
+            title = results.method_title(str(method))
+            texts = {size: _seeds(list(seeds), table.n_seeds)
+                     for size, seeds in own.groupby("size", sort=False)["seed"]}  # fmt: skip
+            if len(texts) == len(sizes) and len(set(texts.values())) == 1:
+                lines.append(f"{title}: {texts[sizes[0]]}")
+            else:
+                lines += [f"{title}, {n} rows, M_train {m}: {t}" for (n, m), t in texts.items()]
+        if gone:
+            shown = ("nothing yet",) if len(gone) == len(planned) else tuple(lines)
+            count = len(planned) - len(gone)
+            found.append(MissingFits(table.title, len(planned), count, shown))
     return tuple(found)
+
+
+def _seeds(seeds: list[int], n_planned: int) -> str:
+    if len(seeds) == n_planned:
+        return "all seeds"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def failed_fits(results: Results) -> tuple[str, ...]:
     """What failed or gave no finite value, and why."""
-    found: dict[str, None] = {}
+    lines = []
     for row in results.failures.to_dict("records"):
-        titles = results.experiment_title(row["experiment"]), results.method_title(row["method"])
+        title = results.settings.experiments[row["experiment"]].title
         why = f"{row['metric']} at M = {row['m']} is not a finite number"
         if row["metric"] == ERROR:
             why = str(row["note"] or "no reason given")
-        found[f"{', '.join(titles)}, seed {row['seed']}: {why[:_LONGEST_REASON]}"] = None
-    return tuple(found)
-
-
-def _lines(
-    title: str, n_seeds: int, n_sizes: int, absent: dict[tuple[int, int], list[int]]
-) -> list[str]:
-    """One line per method where all its sizes lack the same seeds, otherwise one per size."""
-    texts = {
-        size: "all seeds"
-        if len(seeds) == n_seeds
-        else f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-        for size, seeds in absent.items()
-    }
-    if len(absent) == n_sizes and len(set(texts.values())) == 1:
-        return [f"{title}: {next(iter(texts.values()))}"]
-    return [f"{title}, {n} rows, M_train {m}: {text}" for (n, m), text in texts.items()]
+        method = results.method_title(row["method"])
+        lines.append(f"{title}, {method}, seed {row['seed']}: {why[:_LONGEST_REASON]}")
+    return tuple(dict.fromkeys(lines))

@@ -16,14 +16,14 @@ from forewise.storage import write_file
 _FILE = "evaluation.json"
 
 
-def keep(judged: Evaluation, folder: Path, table: Path, asked: list[Any]) -> None:
+def keep(evaluation: Evaluation, folder: Path, table: Path, asked: list[Any]) -> None:
     """Write an evaluation, with what it was made of."""
     content = {
         "made_of": _made_of(folder, table, asked),
-        "baseline": judged.baseline,
-        "notes": judged.notes,
-        "summary": judged.summary.to_json(orient="table"),
-        "costs": judged.costs.to_json(orient="table"),
+        "baseline": evaluation.baseline,
+        "notes": evaluation.notes,
+        "summary": evaluation.summary.to_json(orient="table"),
+        "costs": evaluation.costs.to_json(orient="table"),
     }
     write_file(folder / _FILE, json.dumps(content).encode())
 

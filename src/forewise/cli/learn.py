@@ -92,20 +92,20 @@ def evaluate(
     time_limit: TimeLimit = None,
     json: Json = False,
 ) -> None:
-    """Judge a policy as if it had been used: learn from the past, decide the days after it."""
-    judged = evaluated(policy, table, current, window, time_limit)
+    """Evaluate a policy as if it had been used: learn from the past, decide the days after it."""
+    evaluation = evaluated(policy, table, current, window, time_limit)
     if json:
         screen.as_json(
             {
-                "baseline": judged.baseline,
-                "saving": judged.saving,
-                "summary": judged.summary.reset_index(),
-                "coverage": judged.coverage.reset_index(),
-                "notes": judged.notes,
+                "baseline": evaluation.baseline,
+                "saving": evaluation.saving,
+                "summary": evaluation.summary.reset_index(),
+                "coverage": evaluation.coverage.reset_index(),
+                "notes": evaluation.notes,
             }
         )
         return
-    show_evaluation(judged)
+    show_evaluation(evaluation)
 
 
 def evaluated(
@@ -124,9 +124,9 @@ def evaluated(
         frame = tables.read(table)
     length = int(window) if window.isdecimal() else window
     with about(table), screen.work("evaluating: every window decided by what was known before it"):
-        judged = planner.evaluate(frame, current=current, window=length)
-    keep(judged, folder, table, asked)
-    return judged
+        evaluation = planner.evaluate(frame, current=current, window=length)
+    keep(evaluation, folder, table, asked)
+    return evaluation
 
 
 def planner_of(plan: Plan, problem: fw.Problem, **overriding: Any) -> fw.Planner:
@@ -159,20 +159,26 @@ def load(folder: Path) -> PlannerPolicy:
     return stored
 
 
-def show_evaluation(judged: Evaluation) -> None:
+def show_evaluation(evaluation: Evaluation) -> None:
     """The answer, the comparison, and how good the intervals were."""
     rows = []
-    for name, row in judged.summary.iterrows():
+    for name, row in evaluation.summary.iterrows():
         saved = [
             f"{row['relative']:+.1%}",
             interval(row["difference_lower"], row["difference_upper"]),
         ]
-        against = saved if name != judged.baseline else ["", ""]
+        against = saved if name != evaluation.baseline else ["", ""]
         rows.append([name, row["cost"], interval(row["cost_lower"], row["cost_upper"]), *against])
-    names = ["method", "cost", "95 % interval", f"against {judged.baseline}", "difference, 95 %"]
+    names = [
+        "method",
+        "cost",
+        "95 % interval",
+        f"against {evaluation.baseline}",
+        "difference, 95 %",
+    ]
     result(table_of(names, rows, "What a decision cost, made by what was known before"))
-    result(f"[bold]{escape(judged.text)}[/]")
-    covered = judged.coverage
+    result(f"[bold]{escape(evaluation.text)}[/]")
+    covered = evaluation.coverage
     if len(covered):
         share = (covered["covered"] * covered["n_rows"]).sum() / covered["n_rows"].sum()
         least = covered["covered"].min()

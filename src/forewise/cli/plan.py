@@ -1,6 +1,6 @@
 """`plan.toml`: what the columns of a table mean and what is decided; read, checked, and used.
 
-Every refusal says the line, what was expected, and what to write. A plan names no code: a problem
+Every error says the line, what was expected, and what to write. A plan names no code: a problem
 of the user's own comes from the command line alone.
 """
 
@@ -62,7 +62,9 @@ PLANNING = {
     ),
     "n_scenarios": whole_number("64", at_least=1),
     "n_jobs": Key(
-        "a whole number of processes, -1 for one per core", "1", lambda v: type(v) is int and v != 0
+        "an integer number of processes, -1 for one per core",
+        "1",
+        lambda v: type(v) is int and v != 0,
     ),
     "random_state": whole_number("0", at_least=0),
 }
@@ -119,7 +121,7 @@ class Plan:
                 "name it on the command line, as --problem problem:problem for `problem` of "
                 "problem.py",
             )
-        with self._told("problem"):
+        with self._reported("problem"):
             problem = own or TEMPLATES[template].make(self.problem, self.outcomes, self.given)
         count = problem.n_outcomes
         if count is not None and count != len(self.outcomes):
@@ -147,7 +149,7 @@ class Plan:
         return InvalidInputError(f"{place}: {what}")
 
     @contextmanager
-    def _told(self, section: str) -> Iterator[None]:
+    def _reported(self, section: str) -> Iterator[None]:
         try:
             yield
         except InvalidInputError as error:

@@ -62,12 +62,12 @@ def work(what: str) -> Iterator[Status]:
 @contextmanager
 def notes_for_warnings() -> Iterator[None]:
     """Warnings that forewise means for people become notes, each once."""
-    told: set[str] = set()
+    shown: set[str] = set()
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         text = str(message)
-        if issubclass(category, UserWarning) and text not in told:
-            told.add(text)
+        if issubclass(category, UserWarning) and text not in shown:
+            shown.add(text)
             note(text)
 
     with warnings.catch_warnings():

@@ -30,9 +30,9 @@ class Key:
 
 
 def whole_number(example: str, at_least: int) -> Key:
-    """A key that is a whole number."""
+    """A key that is an integer."""
     return Key(
-        f"a whole number of at least {at_least}",
+        f"an integer of at least {at_least}",
         example,
         lambda value: type(value) is int and value >= at_least,
     )

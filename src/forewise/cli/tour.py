@@ -43,14 +43,14 @@ def demo(
     start = time.perf_counter()
     made = ["sales.csv", "tomorrow.csv", "plan.toml", "policy", "orders.csv", "report.html"]
     names = {name.split(".")[0]: shlex.quote(str(folder / name)) for name in made}
-    judged = f"--window quarter --time-limit {_AGAIN}"
+    options = f"--window quarter --time-limit {_AGAIN}"
     for line in (
         f"init {{sales}} --yes --force --time-limit {_LIMIT} -o {{plan}}",
         "fit {sales} --plan {plan} -o {policy}",
-        f"evaluate {{policy}} {{sales}} {judged}",
+        f"evaluate {{policy}} {{sales}} {options}",
         "decide {policy} {sales} --future {tomorrow} -o {orders}",
         "explain {policy} {sales} --future {tomorrow} --row 2",
-        f"report {{policy}} {{sales}} --future {{tomorrow}} {judged} -o {{report}}",
+        f"report {{policy}} {{sales}} --future {{tomorrow}} {options} -o {{report}}",
     ):
         typed = line.format_map(names)
         result(f"\n[bold green]$[/] [bold]forewise {escape(typed)}[/]")

@@ -117,11 +117,11 @@ def report(
             made = decided[decided[stored.decision_names[0]].notna()]
             if len(made):
                 why = explanation(stored, table, future, int(made.index[0]))
-    judged = evaluated(policy, table, current, window, time_limit)
+    evaluation = evaluated(policy, table, current, window, time_limit)
     with screen.work("drawing the page"):
         frame = tables.read(table)
         frame = frame.assign(**{name: numbers(frame[name]) for name in stored.roles.outcome})
-        write_report(stored, frame, judged, output, decisions=decided, explanation=why)
+        write_report(stored, frame, evaluation, output, decisions=decided, explanation=why)
     result(f"The report is in [bold]{escape(str(output))}[/]: open it in a browser")
 
 

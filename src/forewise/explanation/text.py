@@ -114,13 +114,13 @@ def _around(why: Findings) -> list[str]:
         below, above = curve.cost[len(curve.cost) // 4], curve.cost[-(len(curve.cost) // 4) - 1]
         low = curve.value[len(curve.cost) // 4]
         high = curve.value[-(len(curve.cost) // 4) - 1]
-        told = [
+        ends = [
             f"{rounded(value)} would cost {change(cost - why.objective)}"
             if math.isfinite(cost)
             else f"{rounded(value)} is not allowed"
             for value, cost in ((low, below), (high, above))
         ]
-        lines.append(f"{curve.name}: {told[0]}, {told[1]}.")
+        lines.append(f"{curve.name}: {ends[0]}, {ends[1]}.")
     return lines
 
 

@@ -20,7 +20,8 @@ from forewise.exceptions import ColumnWarning, InvalidInputError
 from forewise.features.grid import Grid
 from forewise.features.history import Past
 from forewise.planner.roles import Roles, numbers, require_one_row_a_day, series_text
-from forewise.validation.columns import BooleanColumn, Columns, IgnoredColumn, NumberColumn
+from forewise.validation.columns import Columns
+from forewise.validation.encodings import BooleanColumn, IgnoredColumn, NumberColumn
 from forewise.validation.frames import listed
 
 _MEANS, _QUANTILE_DAYS, _WEEKS = (7, 28), 56, (4, 12)

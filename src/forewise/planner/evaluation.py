@@ -18,7 +18,7 @@ from forewise.learners import AutoLearner, DecoupledLearner, Learner
 from forewise.learners.out_of_fold import make_folds
 from forewise.planner.certificate import Calibration
 from forewise.planner.roles import numbers
-from forewise.planner.training import Judged, TrainingData, training_rows
+from forewise.planner.training import EvaluatedRows, TrainingData, training_rows
 from forewise.policy import ScenarioPolicy
 from forewise.predictors import GroupedPredictor
 from forewise.validation.parameters import require_count
@@ -190,8 +190,8 @@ class _Part:
     """One window: numbers of its rows in the data, the planner's decisions, and SAA's."""
 
     rows: np.ndarray
-    planner: Judged
-    saa: Judged
+    planner: EvaluatedRows
+    saa: EvaluatedRows
     lower: np.ndarray
     upper: np.ndarray
 
@@ -212,7 +212,7 @@ class _Rolled:
     def run(self, windows: list[tuple[np.ndarray, np.ndarray]]) -> list[_Part]:
         """All windows; intervals are calibrated on the decisions before."""
         planner, count = self.planner, self.planner.policy_.n_scenarios
-        scores, nonnegative = planner.judged_.scores, planner.judged_.nonnegative
+        scores, nonnegative = planner.evaluated_.scores, planner.evaluated_.nonnegative
         policy, parts = planner.policy_.inner, []
         for number, (train, decided) in enumerate(windows):
             learned, rows = self._places(train), self._places(decided)
@@ -220,12 +220,12 @@ class _Rolled:
                 continue
             if number:  # the first window's is the one that was chosen
                 policy = self._refitted(learned)
-            judged = self.data.judged(policy, rows, self.data.drawn(policy, rows, count, 0))
+            evaluated = self.data.evaluated(policy, rows, self.data.drawn(policy, rows, count, 0))
             saa = self._saa(learned, rows, count)
             calibration = Calibration.from_scores(scores, nonnegative)
-            parts.append(_Part(rows, judged, saa, *calibration.interval(judged.costs)))
-            scores = np.concatenate([scores, judged.scores])
-            nonnegative &= judged.nonnegative
+            parts.append(_Part(rows, evaluated, saa, *calibration.interval(evaluated.costs)))
+            scores = np.concatenate([scores, evaluated.scores])
+            nonnegative &= evaluated.nonnegative
         return parts
 
     def _places(self, rows: np.ndarray) -> np.ndarray:
@@ -242,7 +242,7 @@ class _Rolled:
         assert isinstance(learner.policy_, ScenarioPolicy)
         return learner.policy_
 
-    def _saa(self, learned: np.ndarray, rows: np.ndarray, n_scenarios: int) -> Judged:
+    def _saa(self, learned: np.ndarray, rows: np.ndarray, n_scenarios: int) -> EvaluatedRows:
         """The best constant decision of each series; of all, where a series has no past."""
         predictor = GroupedPredictor("series", unseen="pool")
         learner = DecoupledLearner(self.planner.problem, predictor)
@@ -250,7 +250,7 @@ class _Rolled:
         policy = learner.policy_
         assert isinstance(policy, ScenarioPolicy)
         drawn = self.series.drawn(policy, rows, n_scenarios, 0)
-        return self.series.judged(policy, rows, drawn)
+        return self.series.evaluated(policy, rows, drawn)
 
 
 def _evaluation(

@@ -21,7 +21,7 @@ from forewise.planner.evaluation import Evaluation, evaluate
 from forewise.planner.leaks import find_leaks, unlike_in_time
 from forewise.planner.policy import Card, PastRows, PlannerPolicy
 from forewise.planner.roles import Roles
-from forewise.planner.training import Judged, TrainingData, training_rows
+from forewise.planner.training import EvaluatedRows, TrainingData, training_rows
 from forewise.policy import ScenarioPolicy
 from forewise.predictors import Predictor
 from forewise.predictors.base import require_fitted
@@ -80,7 +80,7 @@ class Planner(BaseEstimator):
         What was made of each column: `role`, `kind`, `features`, `note`.
     notes_ : list of str
         What was read, what was left out, and why.
-    judged_ : Judged
+    evaluated_ : EvaluatedRows
         Decisions out of fold, which the intervals are calibrated on.
     leaderboard_, verdict_
         As of `AutoLearner`; None and "" with a learner of one's own.
@@ -152,9 +152,9 @@ class Planner(BaseEstimator):
         if not isinstance(learner.policy_, ScenarioPolicy):
             raise _without_scenarios(learner)
         held = getattr(learner, "held_out_", None) or data.held_out(learner, n_scenarios, seed)
-        judged = data.judged(learner.policy_, held.rows, held.scenarios)
-        calibration = _calibration(judged, notes)
-        self.judged_ = judged
+        evaluated = data.evaluated(learner.policy_, held.rows, held.scenarios)
+        calibration = _calibration(evaluated, notes)
+        self.evaluated_ = evaluated
         self.leaderboard_ = getattr(learner, "leaderboard_", None)
         self.verdict_ = getattr(learner, "verdict_", "")
         self.learner_ = learner
@@ -287,14 +287,14 @@ def _without_scenarios(learner: Learner) -> InputTypeError:
     )
 
 
-def _calibration(judged: Judged, notes: list[str]) -> Calibration:
+def _calibration(evaluated: EvaluatedRows, notes: list[str]) -> Calibration:
     """From decisions out of fold; what stands in its way is noted."""
-    if judged.sold_out.any():
+    if evaluated.sold_out.any():
         notes.append(
-            f"{int(judged.sold_out.sum())} sold-out rows are left out of the calibration of "
+            f"{int(evaluated.sold_out.sum())} sold-out rows are left out of the calibration of "
             "intervals: what they cost is not known"
         )
-    made = Calibration.from_scores(judged.scores, judged.nonnegative)
+    made = Calibration.from_scores(evaluated.scores, evaluated.nonnegative)
     if not np.isfinite(made.score):
         notes.append(
             f"there are too few past decisions ({made.n_rows}) to calibrate an interval of the "

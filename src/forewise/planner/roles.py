@@ -11,7 +11,8 @@ import pandas as pd
 
 from forewise.exceptions import InputTypeError, InvalidInputError
 from forewise.validation import spelling
-from forewise.validation.columns import BooleanColumn, NumberColumn, moments
+from forewise.validation.cells import moments
+from forewise.validation.encodings import BooleanColumn, NumberColumn
 from forewise.validation.frames import as_frame, listed
 from forewise.validation.parameters import require_count
 

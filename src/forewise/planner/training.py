@@ -81,7 +81,9 @@ class TrainingData:
             ),
         )
 
-    def judged(self, policy: ScenarioPolicy, rows: np.ndarray, scenarios: Scenarios) -> Judged:
+    def evaluated(
+        self, policy: ScenarioPolicy, rows: np.ndarray, scenarios: Scenarios
+    ) -> EvaluatedRows:
         """The decisions that scenarios of some rows lead to, and what they cost."""
         problem = policy.problem.bound_for(len(self.rows), self.given)
         own = problem.for_contexts(torch.from_numpy(rows))
@@ -91,11 +93,13 @@ class TrainingData:
         with torch.no_grad():
             realised = own.unchecked_cost(decision, outcome).numpy()
         costs = ScenarioCosts.of(own, decision, scenarios)
-        return Judged(decision.numpy(), realised, costs, self.rows.censored[rows].any(axis=1))
+        return EvaluatedRows(
+            decision.numpy(), realised, costs, self.rows.censored[rows].any(axis=1)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class EvaluatedRows:
     """Decisions whose outcome is known; rows without a decision are NaN."""
 
     decision: np.ndarray  # (n_rows, n_decisions)

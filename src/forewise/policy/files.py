@@ -13,7 +13,7 @@ from forewise.policy.base import StoredPolicy
 from forewise.policy.packing import KIND, VERSION, register, unpack
 from forewise.problems.cvxpy.problem import CvxpyProblem
 from forewise.storage import read_folder
-from forewise.validation import columns
+from forewise.validation import columns, encodings
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ for _module, _names in {
     "QuantileBoostingPredictor QuantileForecast QuantileHead "
     "RelativePredictor ResidualPredictor StackedPredictor TimeOrdered Training",
     base: "DirectPolicy ScenarioPolicy",
-    columns: "BooleanColumn CategoryColumn Columns DateColumn IgnoredColumn NumberColumn",
+    columns: "Columns",
+    encodings: "BooleanColumn CategoryColumn DateColumn IgnoredColumn NumberColumn",
 }.items():
     for _name in _names.split():
         register(getattr(_module, _name))

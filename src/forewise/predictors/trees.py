@@ -241,7 +241,7 @@ def completion_of(X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> Complet
 
 @dataclass(frozen=True)
 class Completer:
-    """Outcomes to judge and to validate by: a draw where only a bound was seen."""
+    """Outcomes to evaluate and to validate with: a draw where only a bound was seen."""
 
     completion: Completion | None  # None: no training row is censored
 

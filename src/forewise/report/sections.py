@@ -32,10 +32,10 @@ def answer(content: Content) -> str:
     found = content.evaluation
     if found is None:
         verdict = content.policy.card.verdict
-        told = verdict or "Nothing is known of what its decisions cost: there was no comparison."
+        text = verdict or "Nothing is known of what its decisions cost: there was no comparison."
         return _card(
             "Not evaluated yet",
-            f"<p>{escape(told)}</p><p class=quiet>An evaluation on past days, each decided with "
+            f"<p>{escape(text)}</p><p class=quiet>An evaluation on past days, each decided with "
             "what was known before it, says what the decisions save.</p>",
             "answer",
         )
@@ -52,14 +52,14 @@ def answer(content: Content) -> str:
     against = _baseline(found.baseline)
     if low > 0:
         look, big = "good", f"Saves {shown(value)}"
-        told = f"of the cost, compared with {against}. It is likely between {shown(low)} and "
-        told += f"{shown(high)}."
+        text = f"of the cost, compared with {against}. It is likely between {shown(low)} and "
+        text += f"{shown(high)}."
     elif high < 0:
         look, big = "bad", f"Costs {shown(-value)} more"
-        told = f"than {against}. It is likely between {shown(-high)} and {shown(-low)} more."
+        text = f"than {against}. It is likely between {shown(-high)} and {shown(-low)} more."
     else:
         look, big = "open", "No clear difference"
-        told = (
+        text = (
             f"to {against}: between {shown(low)} and {shown(high)} saved, so that the difference "
             "may be chance. The simpler way is as good until more days have been seen."
         )
@@ -74,7 +74,7 @@ def answer(content: Content) -> str:
     notes = "".join(f'<p class="quiet">{escape(note)}.</p>' for note in found.notes)
     return _card(
         "What it saves",
-        f'<p class="big {look}">{escape(big)}</p><p>{escape(told)}</p>{notes}'
+        f'<p class="big {look}">{escape(big)}</p><p>{escape(text)}</p>{notes}'
         f'<dl class="figures">{figures}</dl>',
         "answer",
     )
@@ -173,14 +173,14 @@ def calibration(content: Content) -> str:
     weights = months["n_rows"].to_numpy(dtype=float)
     covered = months["covered"].to_numpy(dtype=float)
     overall = float((weights * covered).sum() / weights.sum())
-    told = (
+    text = (
         f"{_percent(overall)} of the costs were within their interval; 90 % should be. The band "
         "has nine of ten months if intervals are right and days independent."
     )
     display = CoverageDisplay([str(m) for m in months.index], covered, weights.astype(int), 0.9)
     return _card(
         "Can the intervals be trusted?",
-        f"<p>{escape(told)}</p>" + picture(display, "share of costs within their interval", 2.6),
+        f"<p>{escape(text)}</p>" + picture(display, "share of costs within their interval", 2.6),
     )
 
 
@@ -238,8 +238,8 @@ def worst_days(content: Content) -> str:
         columns.append(Column(title, _numbers(worst[baseline]), "number more"))
     total = float(found.costs[content.method_cost].sum())
     share = float(worst[content.method_cost].sum()) / total if total > 0 else math.nan
-    told = f"These {len(worst)} of {len(found.costs):,} decisions cost {_percent(share)} of all."
-    below = f'<p class="quiet">{escape(told)}</p>' if math.isfinite(share) else ""
+    text = f"These {len(worst)} of {len(found.costs):,} decisions cost {_percent(share)} of all."
+    below = f'<p class="quiet">{escape(text)}</p>' if math.isfinite(share) else ""
     return _card("Worst days", table(columns) + below)
 
 

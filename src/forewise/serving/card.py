@@ -8,7 +8,7 @@ from typing import Any
 from forewise import __version__
 from forewise.planner.policy import PlannerPolicy
 from forewise.serving.deciding import Edition, fitted_columns, input_names, kind, plain
-from forewise.validation.columns import BooleanColumn, CategoryColumn, NumberColumn
+from forewise.validation.encodings import BooleanColumn, CategoryColumn, NumberColumn
 
 _DAYS = 3  # of the past in an example
 

@@ -14,7 +14,7 @@ from forewise.serving.card import default
 from forewise.serving.deciding import Edition, fitted_columns, input_names, kind, plain
 from forewise.serving.past import Past
 from forewise.serving.reading import RequestError
-from forewise.validation.columns import BooleanColumn, CategoryColumn, NumberColumn
+from forewise.validation.encodings import BooleanColumn, CategoryColumn, NumberColumn
 
 _SERIES = 5000  # that are listed
 _CHOICES = 200  # of a category

@@ -24,7 +24,8 @@ from forewise.serving.past import Past
 from forewise.serving.reading import RequestError
 from forewise.serving.telemetry import heard
 from forewise.solvers.solution import Status
-from forewise.validation.columns import CategoryColumn, Columns
+from forewise.validation.columns import Columns
+from forewise.validation.encodings import CategoryColumn
 from forewise.validation.parameters import as_random_state
 
 _OUTSIDE = "far outside the range of the training rows"

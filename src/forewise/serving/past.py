@@ -10,7 +10,7 @@ import pandas as pd
 
 from forewise.planner.policy import PlannerPolicy
 from forewise.planner.roles import numbers
-from forewise.validation.columns import BooleanColumn, NumberColumn
+from forewise.validation.encodings import BooleanColumn, NumberColumn
 
 _SHOWN = 56  # days of a series' history
 _WEEK = 7

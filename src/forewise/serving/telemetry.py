@@ -97,7 +97,7 @@ def heard() -> Iterator[list[str]]:
 @contextmanager
 def warnings_heard() -> Iterator[None]:
     """Warnings are notes for who asked (`heard`), and elsewhere lines of the log, each once."""
-    told: set[str] = set()
+    reported: set[str] = set()
     lock = threading.Lock()
 
     def tell(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -107,9 +107,9 @@ def warnings_heard() -> Iterator[None]:
             notes.append(text)
             return
         with lock:
-            if text in told or len(told) > 1000:
+            if text in reported or len(reported) > 1000:
                 return
-            told.add(text)
+            reported.add(text)
         LOG.warning(text, extra={"fields": {"category": category.__name__}})
 
     with warnings.catch_warnings():

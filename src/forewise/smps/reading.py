@@ -26,7 +26,7 @@ def read(
 ) -> TwoStageProgram:
     """Read a two-stage stochastic linear program from its SMPS files.
 
-    Free and fixed layout are told apart by trying: names with blanks in them need the fixed one.
+    Free and fixed layout are distinguished by trying: names with blanks in them need the fixed one.
     INDEP (DISCRETE, UNIFORM, NORMAL, GAMMA, BETA), BLOCKS and SCENARIOS (DISCRETE) are read.
     Programs with integers or with more than two stages are refused, each with an error that says
     so. An error names the file and the line.

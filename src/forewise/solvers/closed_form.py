@@ -219,7 +219,7 @@ def _sort(demand: torch.Tensor, scenarios: Scenarios) -> tuple[torch.Tensor, tor
     """Scenarios sorted by demand, ``(B, n, M)``, and their weights ``(B | 1, n | 1, M)``.
 
     NumPy sorts several times faster than torch, and needs no permutation where all scenarios
-    weigh the same.
+    have the same weight.
     """
     values = np.ascontiguousarray(demand.detach().mT.cpu().numpy())
     if scenarios.equally_weighted:

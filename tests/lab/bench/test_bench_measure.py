@@ -14,6 +14,20 @@ from forewise_lab.bench.solver import measure
 from forewise_lab.bench.solver_report import FOREWISE, LARGEST_EXPONENT, bars_of
 
 
+@dataclass(frozen=True, eq=False)
+class TimedAnswer(Answer):
+    """An answer that says how long it took."""
+
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class TimedGradient(Gradient):
+    """As an answer."""
+
+    seconds: float = 1.0
+
+
 @dataclass(frozen=True)
 class FakePeer:
     """A peer that answers at once with what it was given, and keeps a diary."""
@@ -38,11 +52,11 @@ class FakePeer:
         def forward():
             self.diary.append(self.name)
             a = self.answer
-            return Answer(a.decision, a.recourse, a.n_unsolved, self.seconds)
+            return TimedAnswer(a.decision, a.recourse, a.n_unsolved, self.seconds)
 
         def forward_backward():
             self.diary.append(self.name + "'")
-            return Gradient({}, self.seconds)
+            return TimedGradient({}, self.seconds)
 
         return Prepared(forward, forward_backward)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from rich.console import Console
@@ -12,11 +14,12 @@ from forewise_lab.bench import cvxpy_problems as written
 from forewise_lab.bench import instances, run_cvxpy_bench
 from forewise_lab.bench.cvxpy_bench import (
     AT_ONCE,
+    BUILT_IN,
+    CLOSED_FORM,
+    DIFFERENCES,
     FOREWISE,
+    IN_CVXPY,
     LOOP,
-    AgainstBuiltIn,
-    AgainstLayers,
-    Construction,
     Findings,
 )
 from forewise_lab.bench.peers import CvxpyLayersPeer, PeerFailedError
@@ -44,21 +47,18 @@ def quick_run(folder):
 def test_quick_run_has_every_row(tmp_path):
     needs_layers()
     found, text, shown = quick_run(tmp_path / "new")
-    assert [row.name for row in found.built_in] == ["nv", "nvqp", "pop"]
+    assert list(found.built_in.index) == ["nv", "nvqp", "pop"]
     assert len(found.constructions) == 5
-    for row in found.layers:
-        assert list(row.both) == list(row.build) == [FOREWISE, LOOP, AT_ONCE]
+    for own in found.layers.values():
+        assert list(own.index) == [FOREWISE, LOOP, AT_ONCE]
         # diffcp's tolerance is its own.
-        assert max(row.decisions.values()) < 1e-3
-    for row in found.built_in:
-        assert max(row.decisions, row.gradients) <= 1e-6
-    for told in (text, shown):
+        assert own["decisions"].max() < 1e-3
+    assert found.built_in[DIFFERENCES].max(axis=None) <= 1e-6
+    for reported in (text, shown):
         for bar in found.bars():
-            assert bar.what in told
-        for row in (*found.built_in, *found.layers):
-            assert row.title in told
-        assert LOOP in told
-        assert AT_ONCE in told
+            assert bar.what in reported
+        for title in (*found.built_in["title"], LOOP, AT_ONCE):
+            assert title in reported
     assert "—" not in next(line for line in text.splitlines() if line.startswith(f"| {LOOP}"))
     assert "revision" in (tmp_path / "new" / "cvxpy_machine.txt").read_text()
 
@@ -66,8 +66,8 @@ def test_quick_run_has_every_row(tmp_path):
 def test_without_cvxpylayers_the_rest_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(CvxpyLayersPeer, "missing", lambda self: "cvxpylayers is not installed")
     found, text, shown = quick_run(tmp_path)
-    assert "not measured: cvxpylayers is not installed" in shown
-    assert "Not measured: cvxpylayers is not installed." in text
+    for reported in (text, shown):
+        assert "Not measured: cvxpylayers is not installed." in reported
     assert [bar.met for bar in found.bars() if LOOP in bar.what] == [None] * 3
 
 
@@ -93,12 +93,13 @@ def test_the_lifted_problem_is_the_same_problem(write):
         assert torch.allclose(theirs, ours, rtol=1e-3, atol=1e-3)
 
 
-def findings(written_seconds=1.0, loop=60.0, construction=0.05, share=1.0):
-    pair = AgainstBuiltIn("nv", "one item", 1.0, written_seconds, None, 1e-9, 1e-7)
-    times = {FOREWISE: 1.0, LOOP: loop, AT_ONCE: 20.0}
-    layers = AgainstLayers("lifted", 64, times, times, times, times)
-    made = [Construction(name, 100, 32, construction, {16: 0.001}) for name in ("nv", "pop")]
-    return Findings([pair], [layers], made, 5, 3, None, share)
+def findings(written_seconds=1.0, loop=60.0, construction=0.05):
+    pair = {"title": "one item", BUILT_IN: 1.0, IN_CVXPY: written_seconds, CLOSED_FORM: np.nan}
+    times = pd.DataFrame({"build": {FOREWISE: 1.0, LOOP: loop, AT_ONCE: 20.0}})
+    times = times.assign(**{"forward + backward": times["build"], "decisions": 0, "gradients": 0})
+    made = pd.DataFrame({"construction": {"nv": construction, "pop": 0.01}})
+    pairs = pd.DataFrame([pair | {"decisions": 1e-9, "gradients": 1e-7}], index=["nv"])
+    return Findings(pairs, {64: times}, made, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +116,6 @@ def test_bars_are_judged(found, met):
     assert [bar.met for bar in found.bars()] == met
 
 
-def test_a_shared_core_is_told():
-    assert "this run had 50% of it" in findings(share=0.5).as_markdown()
-    assert "Other work" not in findings().as_markdown()
-
-
 def test_turns_go_round_after_a_warm_up():
     called = []
 
@@ -127,12 +123,12 @@ def test_turns_go_round_after_a_warm_up():
         raise PeerFailedError("no")
 
     calls = {"a": lambda: called.append("a"), "b": lambda: called.append("b"), "c": fail}
-    told = []
+    reported = []
     failures = {}
-    timed = take_turns(calls, 2, told.append, failures)
+    timed = take_turns(calls, 2, reported.append, failures)
     assert list(failures) == ["c"]
     assert list(timed) == ["a", "b"]
     assert called[:4] == ["a", "a", "b", "b"]
-    assert [line for line in told if "turn" in line] == [
+    assert [line for line in reported if "turn" in line] == [
         "a: turn 1 of 2", "b: turn 1 of 2", "a: turn 2 of 2", "b: turn 2 of 2",
     ]  # fmt: skip

@@ -1,8 +1,6 @@
 """Peers agree with each other, and say so when they cannot run."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,20 +14,12 @@ from forewise_lab.bench.peers import (
     ForewisePeer,
     HighsLoop,
     MoreauBatch,
-    PeerFailedError,
     QpthDense,
     default_peers,
-    qpth_dense,
 )
 from forewise_lab.bench.peers.base import lift
 from forewise_lab.bench.peers.moreau_batch import without_sign_rows
 from forewise_lab.bench.peers.solvers import with_column_bounds
-
-
-@pytest.fixture(autouse=True)
-def no_environment_is_made(monkeypatch):
-    """A test must not download packages because qpth is not installed."""
-    monkeypatch.setattr(qpth_dense, "make_environment", lambda: "not made in tests")
 
 
 def prepared(peer, instance):
@@ -77,74 +67,20 @@ def test_gradient_of_recourse_is_that_of_qpth(peer):
         assert np.abs(found[name] - gradient).max() < tolerance * np.abs(gradient).max()
 
 
-def test_qpth_gives_the_same_in_a_process_of_its_own():
-    instance = nvqp(n_scenarios=3, n_contexts=2)
-    here = prepared(QpthDense(), instance)
-    problem = {
-        "Q": np.eye(2)[None],
-        "p": np.array([[-1.0, -2.0], [1.0, 1.0]]),
-        "G": np.array([[[1.0, 1.0]]]),
-        "h": np.array([[1.0], [2.0]]),
-        "A": np.empty((1, 0, 2)),
-        "b": np.empty((2, 0)),
-        "direction": np.ones((2, 2)),
-    }
-    found = qpth_dense.solve_elsewhere(problem, Path(sys.executable))
-    # Contexts: the row binds and x = (0, 1); it does not and x = −p.
-    np.testing.assert_allclose(found["x"], [[0.0, 1.0], [-1.0, -1.0]], atol=1e-6)
-    np.testing.assert_allclose(found["h"], [[1.0], [0.0]], atol=1e-6)
-    assert found["seconds"] > 0
-    assert here.forward().seconds > 0
-
-
-def test_qpth_that_fails_elsewhere_is_a_failed_peer(tmp_path):
-    with pytest.raises(PeerFailedError, match="qpth failed"):
-        qpth_dense.solve_elsewhere({"Q": np.eye(2)}, tmp_path / "no-such-python")
-
-
 @pytest.mark.parametrize(
-    ("peer", "package"), [(MoreauBatch(), "moreau"), (CvxpyLayersPeer(), "cvxpylayers")]
+    ("peer", "module"),
+    [
+        (MoreauBatch(), "moreau.torch"),
+        (CvxpyLayersPeer(), "cvxpylayers.torch"),
+        (QpthDense(), "qpth.qp"),
+    ],
 )
-def test_missing_package_gives_a_line_that_says_how_to_install_it(peer, package, monkeypatch):
-    monkeypatch.setitem(sys.modules, f"{package}.torch", None)
+def test_missing_package_gives_a_line_that_says_how_to_install_it(peer, module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
     line = peer.missing()
     assert line is not None
     assert "\n" not in line
     assert "pip install" in line
-
-
-def test_missing_qpth_is_given_an_environment_or_a_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "qpth.qp", None)
-    assert "pip install --no-deps qpth" in QpthDense().missing()
-    monkeypatch.setattr(qpth_dense, "make_environment", lambda: None)
-    assert QpthDense().missing() is None
-
-
-def test_environment_is_made_once(monkeypatch, tmp_path):
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    commands = []
-
-    def run(command, **_):
-        commands.append(command)
-        qpth_dense.folder().mkdir(parents=True, exist_ok=True)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    assert qpth_dense.make_environment() is None
-    assert qpth_dense.make_environment() is None
-    assert [command[1:3] for command in commands] == [["-m", "venv"], ["-m", "pip"]]
-    assert any(part.startswith("torch==") for part in commands[1])
-
-
-def test_environment_that_cannot_be_made_says_why(monkeypatch, tmp_path):
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    def run(command, **_):
-        raise subprocess.CalledProcessError(1, command, stderr="warning\nno network\n")
-
-    monkeypatch.setattr(subprocess, "run", run)
-    assert qpth_dense.make_environment() == "no network"
 
 
 def test_peers_say_what_they_cannot_solve():

@@ -15,7 +15,7 @@ from rich.console import Console
 from forewise_lab.bench import run_solver_bench
 from forewise_lab.bench.peers import ClarabelLoop, HighsLoop, Peer
 from forewise_lab.bench.results import Quantity
-from forewise_lab.machine import one_core, whole_file, write_whole
+from forewise_lab.machine import one_core, write_whole
 
 FILES = {"solver.csv", "solver.md", "solver.png", "solver.svg", "machine.txt"}
 
@@ -105,17 +105,17 @@ def test_interrupted_run_keeps_what_was_measured(tmp_path):
     assert "nvqp" in (tmp_path / "solver.md").read_text(encoding="utf-8")
 
 
-def test_file_is_replaced_whole_or_not_at_all(tmp_path):
+def test_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "table.csv"
     write_whole(path, "old")
 
-    def fail_midway():
-        with whole_file(path) as temporary:
-            temporary.write_text("half")
-            raise RuntimeError("stopped")
+    def fill_up(*_):
+        raise OSError(28, "No space left on device")
 
-    with pytest.raises(RuntimeError, match="stopped"):
-        fail_midway()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fill_up)
+        with pytest.raises(OSError, match="No space left"):
+            write_whole(path, "half")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
     write_whole(path, "new")

@@ -92,12 +92,12 @@ def test_a_run_tunes_judges_and_keeps_costs(settings, tmp_path, monkeypatch):
     rows = read_rows(folder)
     tried = rows[rows["metric"] == "validation"]
     assert (tried["fold"] == -1).all()
-    judged = rows[rows["fold"] >= 0]
-    assert set(judged["metric"]) == {"cost", "cost 0.25", "cost 0.9"}
+    decided = rows[rows["fold"] >= 0]
+    assert set(decided["metric"]) == {"cost", "cost 0.25", "cost 0.9"}
     for method, own in tried.groupby("method"):
         best = own.sort_values("value")["trial"].iloc[0]
-        assert set(judged.loc[judged["method"] == method, "trial"]) == {best}
-    for _, row in judged[judged["metric"] == "cost"].iterrows():
+        assert set(decided.loc[decided["method"] == method, "trial"]) == {best}
+    for _, row in decided[decided["metric"] == "cost"].iterrows():
         costs = read_costs(folder / row["costs_file"])
         assert len(costs) == row["n_decided"]
         assert list(costs.columns) == ["date", "series", "0.25", "0.9"]
@@ -193,7 +193,7 @@ def test_infeasible_decisions_are_not_scored(tmp_path):
     settings = load_settings(write(tmp_path, text))
     summary = go(settings, tmp_path / "results", ["negative"])
     assert summary.computed == 2
-    assert all("must meet the constraints" in told for told in summary.failed.values())
+    assert all("must meet the constraints" in reported for reported in summary.failed.values())
 
 
 def test_costs_survive_their_file(tmp_path):
@@ -209,7 +209,7 @@ def test_costs_survive_their_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "reported"),
     [
         ('evaluation = "rolling"', 'evaluation = "shuffled"', "evaluation: Input should be"),
         ("levels = [0.25, 0.9]", "levels = []", "levels belong to the newsvendor"),
@@ -221,10 +221,10 @@ def test_costs_survive_their_file(tmp_path):
         ("{ training = { epochs = 8 } }", "{ training = { epoch = 8 } }", "trial 1: .*epochs"),
     ],
 )
-def test_mistakes_are_told(tmp_path, old, new, told):
+def test_mistakes_are_reported(tmp_path, old, new, reported):
     assert old in TEXT
     path = write(tmp_path, TEXT.replace(old, new))
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=reported):
         CaseGrid(load_settings(path), ["shops"], None, [0])
 
 
@@ -235,7 +235,7 @@ def test_too_many_days_to_stop_on(settings):
     assert "stopping_days=900 leaves no row" in (result.error or "")
 
 
-def test_missing_files_are_told_before_anything_is_written(tmp_path, monkeypatch):
+def test_missing_files_are_reported_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(MissingDataError, match="bakery"):
         run("bakery-a", ["real-saa"], output=tmp_path / "results", data_dir=tmp_path)

@@ -86,9 +86,9 @@ def test_the_same_fit_has_the_same_values(settings):
         assert values(compute(fit)) == values(compute(fit))
 
 
-def spelled_out(tmp_path, told):
-    """The predictor of a method that is told so in a settings file; M_train is 2, the seed 3."""
-    settings = tiny_settings(tmp_path, TEXT.replace('kind = "neighbor", n_neighbors = 5', told))
+def spelled_out(tmp_path, written):
+    """The predictor of a method with such settings; M_train is 2, the seed 3."""
+    settings = tiny_settings(tmp_path, TEXT.replace('kind = "neighbor", n_neighbors = 5', written))
     fit = fit_of(settings, "knn", "small")
     split = make_evaluation(fit.setting).split
     problem = fw.datasets.nv_problem()
@@ -97,8 +97,8 @@ def spelled_out(tmp_path, told):
 
 
 def test_members_of_an_ensemble_have_settings_of_their_own(tmp_path):
-    told = 'kind = "ensemble", n_members = 3, member = { kind = "gaussian", n_factors = 2 }'
-    predictor = spelled_out(tmp_path, told)
+    written = 'kind = "ensemble", n_members = 3, member = { kind = "gaussian", n_factors = 2 }'
+    predictor = spelled_out(tmp_path, written)
     assert predictor.n_members == 3
     assert predictor.random_state == 3
     assert predictor.member.n_factors == 2
@@ -106,10 +106,10 @@ def test_members_of_an_ensemble_have_settings_of_their_own(tmp_path):
     assert predictor.member.training.epochs == 2
 
 
-def test_members_may_be_bayesian_with_an_encoding_and_caution(tmp_path):
-    waves = 'encoding = { kind = "periodic", n_frequencies = 3 }, off_support = { reach = 2.0 }'
-    told = f'kind = "ensemble", member = {{ kind = "bayesian", kl_weight = 0.5, {waves} }}'
-    member = spelled_out(tmp_path, told).member
+def test_members_may_be_bayesian_with_an_encoding_and_a_fallback(tmp_path):
+    encoding = 'encoding = { kind = "periodic", n_frequencies = 3 }, off_support = { reach = 2.0 }'
+    written = f'kind = "ensemble", member = {{ kind = "bayesian", kl_weight = 0.5, {encoding} }}'
+    member = spelled_out(tmp_path, written).member
     assert (member.kl_weight, member.n_scenarios) == (0.5, 2)
     assert member.encoding == fw.predictors.FourierFeatures(n_frequencies=3)
     assert member.off_support == fw.predictors.OffSupportFallback(reach=2.0)

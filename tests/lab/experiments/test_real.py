@@ -41,10 +41,10 @@ def test_the_quick_version_of_a_case(case, tmp_path):
     assert time.process_time() - started < MINUTES * 60
     assert summary.failed == {}
     rows = read_rows(tmp_path)
-    judged = rows[(rows["metric"] == "cost") & (rows["fold"] == 0)]
-    assert set(judged["method"]) == set(SHIPPED.cases[case].methods)
-    assert np.isfinite(judged["value"]).all()
-    assert (judged["value"] > 0).all()
+    decided = rows[(rows["metric"] == "cost") & (rows["fold"] == 0)]
+    assert set(decided["method"]) == set(SHIPPED.cases[case].methods)
+    assert np.isfinite(decided["value"]).all()
+    assert (decided["value"] > 0).all()
 
 
 def test_a_page_of_quick_rows(tmp_path):

@@ -108,10 +108,8 @@ def test_damaged_lines_are_left_out(tmp_path, damage):
             assert table.append([row(1)]) == 0
 
 
-@pytest.mark.parametrize(
-    ("code", "advice"), [(errno.ENOSPC, "free some space"), (errno.EIO, "resolve it")]
-)
-def test_a_write_that_fails_leaves_no_trace(tmp_path, monkeypatch, code, advice):
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_write_that_fails_leaves_no_trace(tmp_path, monkeypatch, code):
     table = RowTable(tmp_path)
     table.append([row(0)])
     before = (tmp_path / "rows.jsonl").read_bytes()
@@ -121,7 +119,7 @@ def test_a_write_that_fails_leaves_no_trace(tmp_path, monkeypatch, code, advice)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", refuse)
-        with pytest.raises(StorageError, match=f"all finished rows are kept: {advice}"):
+        with pytest.raises(StorageError, match="all finished rows are kept"):
             table.append([row(1)])
     assert (tmp_path / "rows.jsonl").read_bytes() == before
     table.append([row(1)])
@@ -147,7 +145,7 @@ def test_a_disk_that_takes_half_a_row(tmp_path):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match=r"cannot open .*choose a folder"):
+    with pytest.raises(StorageError, match=r"cannot open .*choose another folder"):
         RowTable(tmp_path / "file")
 
 
@@ -158,11 +156,11 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(StorageError, match=r"Permission denied.*choose a folder that can be"):
+    with pytest.raises(StorageError, match=r"Permission denied.*choose another folder"):
         RowTable(tmp_path)
 
 
-def test_nothing_there_is_told(tmp_path):
+def test_nothing_there_is_reported(tmp_path):
     with pytest.raises(StorageError, match=r"there are no results in .*rows.jsonl is missing"):
         read_rows(tmp_path)
 

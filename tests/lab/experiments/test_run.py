@@ -1,11 +1,10 @@
-"""Runs: going on, being killed, sharing a folder, and what a person is told."""
+"""Runs: going on, being killed, sharing a folder, and what a person sees."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
-import threading
 import time
 
 import pandas as pd
@@ -14,7 +13,7 @@ import pytest
 import forewise as fw
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
 from forewise_lab.datasets import paper_split
-from forewise_lab.distributed import ProcessMap, RayMap
+from forewise_lab.distributed import Map
 from forewise_lab.experiments import read_rows, run, runner
 from forewise_lab.experiments.rows import FitResult
 from tests.lab.experiments.test_rows import forked, succeeded
@@ -113,7 +112,7 @@ def test_missing_rows_of_a_fit_are_added_without_repeating_the_others(settings, 
     pd.testing.assert_frame_equal(comparable(folder), whole)
 
 
-def test_a_failed_fit_is_told_and_tried_again(settings, tmp_path):
+def test_a_failed_fit_is_reported_and_tried_again(settings, tmp_path):
     folder = tmp_path / "results"
     first = go(settings, folder, ["broken"], seeds=1)
     assert first.computed == 3
@@ -140,7 +139,9 @@ def test_a_failed_fit_is_told_and_tried_again(settings, tmp_path):
         ({"seeds": [-1]}, "at least 0, but has -1"),
     ],
 )
-def test_unknown_names_are_told_before_anything_is_written(settings, tmp_path, arguments, message):
+def test_unknown_names_are_reported_before_anything_is_written(
+    settings, tmp_path, arguments, message
+):
     with pytest.raises(InvalidInputError, match=message):
         go(settings, tmp_path / "results", **arguments)
     assert not (tmp_path / "results").exists()
@@ -151,7 +152,7 @@ def test_a_file_stands_for_its_experiments(settings, tmp_path):
     assert names == ["small", "all", "kept", "broken", "endless"]
 
 
-def test_missing_data_are_told_at_once(tmp_path):
+def test_missing_data_are_reported_at_once(tmp_path):
     with pytest.raises(MissingDataError, match="cnnpred"):
         run("pop2", methods=["all-dji"], output=tmp_path / "results", data_dir=tmp_path / "none")
     assert not (tmp_path / "results").exists()
@@ -247,16 +248,16 @@ def test_ctrl_c_stops_without_a_half_trained_row(settings, tmp_path):
     go(settings, folder, methods=["five"])  # the lock is free
 
 
-def test_a_person_is_told_how_far_it_is(settings, tmp_path, capsys):
+def test_a_person_is_reported_how_far_it_is(settings, tmp_path, capsys):
     run("small", ["five"], 2, output=tmp_path / "results", settings=settings)
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("1/4 small five, seed 0, 30 rows, M_train 2: R ")
-    assert told[-1].startswith("4/4 ")
+    reported = capsys.readouterr().err.splitlines()
+    assert reported[0].startswith("1/4 small five, seed 0, 30 rows, M_train 2: R ")
+    assert reported[-1].startswith("4/4 ")
     run("small", ["five"], 3, output=tmp_path / "results", settings=settings)
     assert "4 of 6 fits were finished before" in capsys.readouterr().err
 
 
-class Backwards(ProcessMap):
+class Backwards(Map):
     """Computes here, in another order."""
 
     def imap_unordered(self, function, tasks):
@@ -274,19 +275,10 @@ def test_the_order_of_results_does_not_matter(settings, tmp_path):
 
 def test_processes_give_the_same_rows(settings, tmp_path):
     go(settings, tmp_path / "serial", ["all"])
-    go(settings, tmp_path / "processes", ["all"], map=ProcessMap(2))
+    go(settings, tmp_path / "processes", ["all"], map=Map(2))
     pd.testing.assert_frame_equal(
         comparable(tmp_path / "serial"), comparable(tmp_path / "processes")
     )
-
-
-@pytest.mark.slow
-def test_ray_gives_the_same_rows(settings, tmp_path, monkeypatch):
-    pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    go(settings, tmp_path / "serial", ["all"])
-    go(settings, tmp_path / "ray", ["all"], map=RayMap(n_jobs=2))
-    pd.testing.assert_frame_equal(comparable(tmp_path / "serial"), comparable(tmp_path / "ray"))
 
 
 def descendants(process: int, called: str) -> list[int]:
@@ -319,7 +311,7 @@ def test_killed_workers_and_drivers(settings, tmp_path):
     folder = tmp_path / "results"
     moments = random.Random(1)
     for victim in ("worker", "driver", "worker", "driver"):
-        child = forked(lambda: go(settings, folder, ["all"], seeds=4, map=ProcessMap(2)))
+        child = forked(lambda: go(settings, folder, ["all"], seeds=4, map=Map(2)))
         wait_for(lambda child=child: len(workers_of(child)) == 2)
         before = n_lines(folder)
         wait_for(lambda before=before: n_lines(folder) > before)
@@ -344,29 +336,6 @@ def alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-@pytest.mark.slow
-def test_a_killed_ray_worker(settings, tmp_path, monkeypatch):
-    pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    go(settings, tmp_path / "serial", ["all"], seeds=6)
-    folder = tmp_path / "ray"
-    killed = []
-
-    def kill_one() -> None:
-        wait_for(lambda: n_lines(folder) > 0, 200)
-        wait_for(lambda: descendants(os.getpid(), "ray::_quietly"), 200)
-        for worker in descendants(os.getpid(), "ray::_quietly")[:1]:
-            os.kill(worker, signal.SIGKILL)
-            killed.append(worker)
-
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    go(settings, folder, ["all"], seeds=6, map=RayMap(n_jobs=2))
-    killer.join()
-    assert killed
-    pd.testing.assert_frame_equal(comparable(folder), comparable(tmp_path / "serial"))
 
 
 def test_policies_are_kept_beside_the_rows(settings, tmp_path):

@@ -129,7 +129,7 @@ def test_the_hash_is_of_what_matters(tmp_path):
         (", decision = [5.0]", "", r"decision is missing"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_with_file_table_and_key(tmp_path, old, new, message):
+def test_mistakes_are_reported_with_file_table_and_key(tmp_path, old, new, message):
     assert old in TEXT
     with pytest.raises(InvalidInputError, match=message):
         tiny_settings(tmp_path, TEXT.replace(old, new))
@@ -141,7 +141,7 @@ def test_two_files_must_not_define_the_same(tmp_path):
         load_settings(first, second)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InvalidInputError, match="there is no such settings file"):
         load_settings(tmp_path / "none.toml")
 

@@ -89,7 +89,7 @@ def test_plain_saa_is_compared_with_once(settings, folder):
     assert head.count("against") == 1
 
 
-def test_who_knows_the_future_is_told_apart_from_methods(settings, folder):
+def test_who_knows_the_future_is_reported_apart_from_methods(settings, folder):
     (result,) = gather_cases(folder, settings)
     assert result.foresight is not None
     assert "foresight" not in [method.name for method in ranked(result)]
@@ -97,9 +97,9 @@ def test_who_knows_the_future_is_told_apart_from_methods(settings, folder):
         ranked(result)[0].scored(None).mean(),
         result.method("real-saa").scored(None).mean(),
     )
-    told = lower_bound(result)
-    assert "would still be 0" in told  # a newsvendor's cost
-    assert f"{100 * (1 - best / plain):.0f} % of the gap between Plain" in told
+    reported = lower_bound(result)
+    assert "would still be 0" in reported  # a newsvendor's cost
+    assert f"{100 * (1 - best / plain):.0f} % of the gap between Plain" in reported
     assert lower_bound(dataclasses.replace(result, foresight=None)) == ""
 
 
@@ -134,15 +134,15 @@ def test_a_page_needs_its_folder_and_its_remarks(settings, folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("gap", "told"),
+    ("gap", "reported"),
     [
         ((-0.0004, -0.007, 0.006), "the same [−0.7 %, +0.6 %]"),
         ((-0.091, -0.107, -0.075), "9.1 % less [−10.7 %, −7.5 %]"),
         ((0.009, -0.0002, 0.02), "0.9 % more [0.0 %, +2.0 %], not significant"),
     ],
 )
-def test_differences_are_told_as_people_read_them(gap, told):
-    assert in_words(Difference(*gap, level=0.95)) == told
+def test_differences_are_reported_as_people_read_them(gap, reported):
+    assert in_words(Difference(*gap, level=0.95)) == reported
 
 
 def test_the_tail_is_that_of_each_weekday():
@@ -155,7 +155,7 @@ def test_the_tail_is_that_of_each_weekday():
     assert cost_or_risk(cost, days, series, None) is cost
 
 
-def test_what_is_missing_is_told(settings, folder, tmp_path):
+def test_what_is_missing_is_reported(settings, folder, tmp_path):
     part = tmp_path / "part"
     part.mkdir()
     (part / "costs").symlink_to(folder / "costs")

@@ -35,8 +35,8 @@ def test_text_fits_and_loses_nothing(tables, width):
         assert "…" not in text
         for line in table.lines:
             assert line.split()[0] in text
-        for column in table.columns:
-            assert column.label in text
+        for cell in table.cells:
+            assert cell.label in text
 
 
 def test_wide_text_has_columns_side_by_side(tables):

@@ -26,14 +26,12 @@ class Answer:
     """What one solve of a batch gave.
 
     `decision` is (n_contexts, n_z), `recourse` (n_contexts, n_scenarios, n_u), or None where a
-    problem's cost needs none. `n_unsolved` counts the contexts that the peer does not call solved;
-    `seconds` is the time that it measured, where it runs in a process of its own.
+    problem's cost needs none. `n_unsolved` counts the contexts that the peer does not call solved.
     """
 
     decision: Array
     recourse: Array | None = None
     n_unsolved: int = 0
-    seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,6 @@ class Gradient:
     """Gradient of the loss Σ v·decision with respect to each leaf of the instance, by name."""
 
     of: dict[str, Array]
-    seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +60,9 @@ class Peer(ABC):
     """A solver that is measured; `name` is what tables, files and plots call it."""
 
     name: str
-    #: Packages beyond those of forewise.
+    #: Packages beyond those of forewise, and the command that installs them.
     packages: ClassVar[tuple[str, ...]] = ()
+    install: ClassVar[str] = 'pip install "forewise-lab[bench]"'
 
     def missing(self) -> str | None:
         """None if it can run, else one line that says how to install it; called once."""
@@ -74,7 +72,7 @@ class Peer(ABC):
         except ImportError as error:
             missing = isinstance(error, ModuleNotFoundError)
             reason = "is not installed" if missing else f"fails: {error}"
-            return f'{self.name} {reason}; install it with: pip install "forewise-lab[bench]"'
+            return f"{self.name} {reason}; install it with: {self.install}"
         return None
 
     def supports(self, program: ScenarioProgram) -> str | None:

@@ -65,7 +65,7 @@ def timed(call: Call, lp: ExtensiveLp) -> Outcome:
 def built(
     peer: SmpsPeer, program: TwoStageProgram, scenarios: Scenarios, limit: float
 ) -> tuple[Call, ExtensiveLp, float]:
-    """A call that solves, the program by which it is judged, and the seconds of building."""
+    """A call that solves, the program by which it is checked, and the seconds of building."""
     lp = extensive_lp(program, scenarios)
     start = time.perf_counter()
     call = peer.prepare(program, scenarios, lp, limit)

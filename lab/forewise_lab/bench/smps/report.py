@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from rich.console import Console
+from matplotlib.figure import Figure
 
 from forewise_lab.bench.results import (
     ABSENT,
@@ -15,20 +13,22 @@ from forewise_lab.bench.results import (
     Bar,
     Measurement,
     Measurements,
+    Page,
     Quantity,
     TextTable,
     at_least,
     at_most,
     bars_table,
     fitted_exponent,
+    growth_table,
     seconds,
 )
 from forewise_lab.bench.smps.peers import FOREWISE, PEERS
-from forewise_lab.bench.solver_report import LARGEST_EXPONENT, panels, save_figure
-from forewise_lab.machine import write_whole
+from forewise_lab.bench.solver_report import LARGEST_EXPONENT, panels
 
 #: What forewise is called in the rows of its growth.
 GROWTH = "forewise alone"
+_GROWTH_QUANTITIES = (Quantity.FORWARD, Quantity.PEAK, Quantity.ABOVE_BASELINE)
 FAILED, LEFT_OUT = "failed", "left out"
 #: From this many scenarios on, or with all there are, an instance counts in the bars.
 COUNTED_FROM = 100
@@ -42,47 +42,28 @@ def has_failed(row: Measurement) -> bool:
     return FAILED in row.note
 
 
-@dataclass(frozen=True)
-class SmpsReport:
-    """What is reported of a run, complete or not."""
+def smps_page(
+    results: Measurements, missing: Sequence[str], machine: str, limit: float, turns: int
+) -> Page:
+    """The page of a run, complete or not."""
+    bars = bars_table(bars_of(results), "The bars for programs in SMPS")
+    alone = Measurements([row for row in results.rows if row.peer == GROWTH])
+    sizes = {name: sorted({n for i, _, n in alone.cases() if i == name}) for name in alone.names()}
+    series = {
+        name: tuple(alone.series(name, GROWTH, quantity) for quantity in _GROWTH_QUANTITIES)
+        for name in sizes
+    }
+    tables = [times_table(results), growth_table(series, sizes, "one solve"), bars]
+    legend = LEGENDS["smps"].format(limit=limit, turns=turns)
+    notes = {"✗ and not measured": [*failures(results), *missing]}
+    return Page("forewise on classic stochastic programs", legend, tables, notes, machine)
 
-    results: Measurements
-    missing: Sequence[str]
-    machine: str
-    limit: float
-    turns: int
 
-    @property
-    def legend(self) -> str:
-        """What a reader must know."""
-        return LEGENDS["smps"].format(limit=self.limit, turns=self.turns)
-
-    def tables(self) -> list[TextTable]:
-        """The bars last, because that is where a terminal's reader looks first."""
-        bars = bars_table(bars_of(self.results), "The bars for programs in SMPS")
-        return [times_table(self.results), growth_table(self.results), bars]
-
-    def print(self, console: Console) -> None:
-        for table in self.tables():
-            console.print(table.as_rich(), "")
-        for line in failures(self.results):
-            console.print(f"✗ {line}", highlight=False, markup=False)
-        console.print(self.legend, style="dim")
-
-    def write(self, folder: Path) -> None:
-        """The rows, the page and the plot."""
-        write_whole(folder / "smps.csv", self.results.as_csv())
-        *others, bars = (table.as_markdown() for table in self.tables())
-        parts = ["# forewise on classic stochastic programs", self.legend, bars, *others]
-        found = [*failures(self.results), *self.missing]
-        if found:
-            parts += ["### ✗ and not measured", "\n".join(f"- {line}" for line in found)]
-        page = "\n\n".join([*parts, "### Machine", f"```\n{self.machine}```"]) + "\n"
-        write_whole(folder / "smps.md", page)
-        shown = solved(self.results)
-        sizes = {name: {n for i, _, n in shown.cases() if i == name} for name in names_of(shown)}
-        titles = {name: f"{name}: one solve" for name in sizes if len(sizes[name]) > 1}
-        save_figure(panels(shown, titles), folder / "smps")
+def smps_figure(results: Measurements) -> Figure:
+    """A panel for each instance that was solved at several sizes."""
+    shown = solved(results)
+    sizes = {name: {n for i, _, n in shown.cases() if i == name} for name in shown.names()}
+    return panels(shown, {name: f"{name}: one solve" for name in sizes if len(sizes[name]) > 1})
 
 
 def solved(results: Measurements) -> Measurements:
@@ -94,11 +75,6 @@ def solved(results: Measurements) -> Measurements:
             if row.quantity == Quantity.FORWARD and row.peer != GROWTH and not has_failed(row)
         ]
     )
-
-
-def names_of(results: Measurements) -> list[str]:
-    """The instances, in the order of measuring."""
-    return list(dict.fromkeys(row.instance for row in results.rows))
 
 
 def ratios(results: Measurements) -> dict[tuple[str, int], float]:
@@ -152,7 +128,7 @@ def bars_of(results: Measurements) -> list[Bar]:
     bars.append(
         at_most(f"{name}, M = {size}: peak memory", "4 GB", LARGEST_PEAK_MIB, peak, "{:.0f} MiB")
     )
-    for grown in names_of(Measurements([row for row in results.rows if row.peer == GROWTH])):
+    for grown in Measurements([row for row in results.rows if row.peer == GROWTH]).names():
         for quantity, label in ((Quantity.FORWARD, "time"), (Quantity.ABOVE_BASELINE, "memory")):
             exponent = fitted_exponent(results.series(grown, GROWTH, quantity))
             what, bound = f"{grown}: exponent of {label} in M", LARGEST_EXPONENT
@@ -184,26 +160,6 @@ def _cell(results: Measurements, name: str, size: int, peer: str) -> str:
             if row.quantity == Quantity.SKIPPED:
                 return "✗" if has_failed(row) and "took over" not in row.note else ">"
     return ABSENT
-
-
-def growth_table(results: Measurements) -> TextTable:
-    """forewise's time and memory by number of scenarios, with fitted exponents."""
-    alone = Measurements([row for row in results.rows if row.peer == GROWTH])
-    rows = []
-    for name in names_of(alone):
-        series = [
-            alone.series(name, GROWTH, quantity)
-            for quantity in (Quantity.FORWARD, Quantity.PEAK, Quantity.ABOVE_BASELINE)
-        ]
-        for size in sorted({row.n_scenarios for row in alone.rows if row.instance == name}):
-            memory = (f"{s[size]:.0f} MiB" if size in s else ABSENT for s in series[1:])
-            taken = seconds(series[0][size]) if size in series[0] else "✗"
-            rows.append((name, str(size), taken, *memory))
-        exponents = [fitted_exponent(values) for values in series]
-        shown = [ABSENT if math.isnan(value) else f"{value:.2f}" for value in exponents]
-        rows.append((name, "exponent", shown[0], ABSENT, shown[2]))
-    columns = ("instance", "M", "one solve", "peak memory", "above the baseline")
-    return TextTable("forewise's growth with M", columns, rows)
 
 
 def failures(results: Measurements) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +18,9 @@ from forewise_lab.bench.peers import PeerFailedError
 from forewise_lab.bench.results import Measurement, Measurements, Quantity
 from forewise_lab.bench.smps.instances import available, instance
 from forewise_lab.bench.smps.peers import FOREWISE, PEERS, SOLVED, Outcome
-from forewise_lab.bench.smps.report import FAILED, GROWTH, LEFT_OUT, SmpsReport
+from forewise_lab.bench.smps.report import FAILED, GROWTH, LEFT_OUT, smps_figure, smps_page
 from forewise_lab.bench.smps.worker import Worker
+from forewise_lab.bench.solver_report import save_figure
 from forewise_lab.bench.timing import Announce, Timed, take_turns
 from forewise_lab.machine import description, one_core, write_whole
 
@@ -87,7 +87,6 @@ def run_smps_bench(
     facts = description()
     results = Measurements(_kept(output, facts))
     write_whole(output / "smps_machine.txt", facts)
-    report = SmpsReport(results, tuple(missing), facts, plan.limit, repeats)
     cases = [(name, size) for name in plan.instances for size in _sizes(name, plan, data_dir)]
     try:
         with one_core(), console.status("starting") as status, _workers(able, plan, data_dir) as at:
@@ -107,8 +106,11 @@ def run_smps_bench(
                 progress.step(f"{name}, M = {size}, growth")
     finally:
         if results.rows:
-            report.write(output)
-            report.print(console)
+            page = smps_page(results, missing, facts, plan.limit, repeats)
+            write_whole(output / "smps.csv", results.as_csv())
+            write_whole(output / "smps.md", page.as_markdown())
+            save_figure(smps_figure(results), output / "smps")
+            page.print(console)
             console.print(f"written to {escape(str(output))}")
     return results
 
@@ -265,8 +267,7 @@ def _kept(output: Path, facts: str) -> list[Measurement]:
         return []
     if _without_command(machine.read_text(encoding="utf-8")) != _without_command(facts):
         return []
-    with rows.open(encoding="utf-8", newline="") as file:
-        return [_measurement(row) for row in csv.DictReader(file)]
+    return Measurements.read(rows).rows
 
 
 def _without_command(facts: str) -> list[str]:
@@ -276,17 +277,6 @@ def _without_command(facts: str) -> list[str]:
 def _is_grown(results: Measurements, name: str, n_scenarios: int) -> bool:
     keys = {(row.instance, row.n_scenarios, row.peer) for row in results.rows}
     return (name, n_scenarios, GROWTH) in keys
-
-
-def _measurement(row: dict[str, str]) -> Measurement:
-    def number(name: str) -> float | None:
-        return float(row[name]) if row[name] else None
-
-    return Measurement(
-        *(row["instance"], int(row["n_contexts"]), int(row["n_scenarios"]), row["peer"]),
-        *(row["quantity"], row["unit"], number("median"), number("minimum")),
-        *(int(row["repeats"]), number("relative_error"), row["note"]),
-    )
 
 
 def _is_complete(results: Measurements, name: str, n_scenarios: int, peers: Sequence[str]) -> bool:
