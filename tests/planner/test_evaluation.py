@@ -99,3 +99,12 @@ def test_what_cannot_be_evaluated(table):
         quick().evaluate(table, current="past")
     with pytest.raises(fw.InvalidInputError, match="a column for each of the 1 decision"):
         quick().evaluate(table, current=["ordered", "sales"])
+
+
+def test_the_sentence_about_intervals_says_what_was_measured(evaluation):
+    known = evaluation.costs[~evaluation.costs["sold_out"]]
+    inside = known["cost_planner"].between(known["cost_lower"], known["cost_upper"])
+    months = inside.groupby(known["date"].dt.strftime("%Y-%m")).mean()
+    said = evaluation.interval_text
+    assert f"held {inside.mean():.0%} of {len(known):,} costs" in said
+    assert f"{months.min():.0%} in the worst month, {months.idxmin()}" in said

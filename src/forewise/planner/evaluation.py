@@ -16,7 +16,7 @@ from forewise.evaluation import compare_rolling, rolling_folds
 from forewise.exceptions import ColumnWarning, InvalidInputError
 from forewise.learners import AutoLearner, DecoupledLearner, Learner
 from forewise.learners.out_of_fold import make_folds
-from forewise.planner.certificate import Calibration
+from forewise.planner.certificate import LEVEL, Calibration
 from forewise.planner.roles import numbers
 from forewise.planner.training import EvaluatedRows, TrainingData, training_rows
 from forewise.policy import ScenarioPolicy
@@ -92,6 +92,22 @@ class Evaluation:
         return found.set_axis(["covered", "n_rows"], axis=1).rename_axis("month")
 
     @property
+    def interval_text(self) -> str:
+        """How many costs the intervals held, in a sentence; empty where there are none."""
+        months = self.coverage
+        if not len(months):
+            return ""
+        share = float((months["covered"] * months["n_rows"]).sum() / months["n_rows"].sum())
+        said = (
+            f"The {LEVEL:.0%} intervals of the cost held {share:.0%} of {months['n_rows'].sum():,} "
+            "costs"
+        )
+        if len(months) == 1:
+            return f"{said}."
+        least = months["covered"].idxmin()
+        return f"{said}, and {months['covered'][least]:.0%} in the worst month, {least}."
+
+    @property
     def text(self) -> str:
         """The answer in a sentence or two."""
         saved, row = self.saving, self.summary.loc[PLANNER]
@@ -129,7 +145,7 @@ def evaluate(
     level: float,
 ) -> Evaluation:
     """See `Planner.evaluate`; the planner is one to be fitted."""
-    roles = planner._roles()
+    roles = planner.roles
     named = [current] if isinstance(current, str) else list(current or ())
     frame = roles.checked(table, "table", [*roles.needed, *roles.outcome, *named])
     wanted = planner.problem.n_decisions(len(roles.outcome))
@@ -152,7 +168,7 @@ def _windows(
     planner: _Planner, frame: pd.DataFrame, window: str | int, min_train_days: int | None
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
     """Row numbers to learn from and to decide, window by window, and those to choose by."""
-    roles = planner._roles()
+    roles = planner.roles
     if roles.date is None:
         dealt = make_folds(len(frame), _FOLDS, False, 0, len(frame))
         return [(fold.train, fold.held) for fold in dealt], dealt[0].train

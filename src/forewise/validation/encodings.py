@@ -77,7 +77,9 @@ class NumberColumn:
 
     @property
     def note(self) -> str:
-        return f"missing ones become {self.fill:g}, with an indicator" if self.missing else ""
+        filled = f"missing ones become {self.fill:g}, with an indicator" if self.missing else ""
+        comma = "with decimal commas" if self.decimal == "," else ""
+        return "; ".join(filter(None, [comma, filled]))
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
         values = numbers(self.name, column, self.decimal)
@@ -93,7 +95,7 @@ class NumberColumn:
 class BooleanColumn:
     """Yes or no in any spelling, as 1 and 0; missing ones are 0, with an indicator if any were.
 
-    Where "x" is the only value, an empty cell means no (`crosses`).
+    Where the only value means yes, such as "x", an empty cell means no (`crosses`).
     """
 
     name: str
