@@ -315,6 +315,18 @@ def deciding(
     benches.run_deciding_bench(output or _folder("bench"), contexts, Console())
 
 
+@bench.command()
+def planning(
+    output: Output = None,
+    rows: Annotated[int, typer.Option(min=100, help="Rows of the file that is decided.")] = 100_000,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for each planner's choice; none by default.")
+    ] = None,
+) -> None:
+    """Time `forewise decide` from file to file, on one core, by policies of planners."""
+    benches.run_planning_bench(output or _folder("bench"), rows, time_limit, Console())
+
+
 @data.command("list")
 def list_command(data_dir: DataDir = None) -> None:
     """List the data sets: which are there, which are missing, and where to get them."""

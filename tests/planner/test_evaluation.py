@@ -106,5 +106,14 @@ def test_the_sentence_about_intervals_says_what_was_measured(evaluation):
     inside = known["cost_planner"].between(known["cost_lower"], known["cost_upper"])
     months = inside.groupby(known["date"].dt.strftime("%Y-%m")).mean()
     said = evaluation.interval_text
-    assert f"held {inside.mean():.0%} of {len(known):,} costs" in said
-    assert f"{months.min():.0%} in the worst month, {months.idxmin()}" in said
+    assert f"held {100 * inside.mean():.0f} % of {len(known):,} costs" in said
+    assert f"{100 * months.min():.0f} % in the worst month, {months.idxmin()}" in said
+
+
+def test_a_loss_is_said_to_be_one(table):
+    """Decisions of the past that were perfect cannot be improved upon."""
+    perfect = table.assign(ordered=table["sales"])
+    found = quick().evaluate(perfect, current="ordered", window="month")
+    assert found.saving["estimate"] < 0
+    assert "it costs more by" in found.text
+    assert "costs more by -" not in found.text

@@ -98,23 +98,24 @@ class Evaluation:
         if not len(months):
             return ""
         share = float((months["covered"] * months["n_rows"]).sum() / months["n_rows"].sum())
+        count = int(months["n_rows"].sum())
         said = (
-            f"The {LEVEL:.0%} intervals of the cost held {share:.0%} of {months['n_rows'].sum():,} "
-            "costs"
+            f"The {100 * LEVEL:.0f} % intervals of the cost held {100 * share:.0f} % of "
+            f"{count:,} costs"
         )
         if len(months) == 1:
             return f"{said}."
         least = months["covered"].idxmin()
-        return f"{said}, and {months['covered'][least]:.0%} in the worst month, {least}."
+        return f"{said}, and {100 * months['covered'][least]:.0f} % in the worst month, {least}."
 
     @property
     def text(self) -> str:
         """The answer in a sentence or two."""
         saved, row = self.saving, self.summary.loc[PLANNER]
-        effect = "it saves" if saved["lower"] > 0 else "it costs more by"
+        sign = -1 if saved["estimate"] < 0 else 1
+        effect = "it costs more by" if sign < 0 else "it saves"
         if saved["lower"] <= 0 <= saved["upper"]:
-            effect = "the difference may be chance: it saves"
-        sign = -1 if effect.startswith("it costs") else 1
+            effect = f"the difference may be chance: {effect}"
         amount, low, high = (sign * saved[name] for name in ("estimate", "lower", "upper"))
         low, high = min(low, high), max(low, high)
         other = "the best constant decision (SAA)" if self.baseline == SAA else self.baseline

@@ -117,7 +117,7 @@ def decisions(content: Content) -> str:
         below = f'<p class="quiet">The first {_ROWS} of {len(made):,} decisions.</p>'
     if "cost_lower" in made:
         held = "" if content.evaluation is None else content.evaluation.interval_text
-        text = f"The likely cost is an interval made to hold 90% of the costs. {held}".strip()
+        text = f"The likely cost is an interval made to hold 90 % of the costs. {held}".strip()
         below += f'<p class="quiet">{escape(text)}</p>'
     if content.explanation is not None:
         below += f"<details><summary>Why the first of them</summary>{content.explanation.html()}"
