@@ -19,7 +19,7 @@ test-all: lint browser
 # The tests of the service's page need a Chromium. Continuous integration installs Debian's; on a
 # computer of your own that is yours to decide, and without one these tests are skipped.
 browser:
-	@command -v chromium chromium-browser google-chrome > /dev/null \
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null \
 		|| { [ -n "$$CI" ] && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
 			&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
 		|| echo "No Chromium here: the page's tests will be skipped (apt install chromium)."
