@@ -105,6 +105,20 @@ def test_a_portfolio_is_the_same_in_every_unit_of_its_returns(exponent, solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("risk", [fw.CVaR(0.9), fw.MeanCVaR(0.5, 0.8), fw.WorstCase()], ids=repr)
+@pytest.mark.parametrize("exponent", [-12, 6, 9, 12])
+def test_a_portfolio_s_risk_is_the_same_in_every_unit_of_its_returns(exponent, risk, solver):
+    """Losses are linked to holdings by rows of returns, and to the tail by rows of ones."""
+    returns = np.random.default_rng(0).normal(size=(3, 100, 10))
+    problem = fw.Portfolio(EXPECTED * 2, 0.1, budget=1.0).with_risk(risk)
+    plain = fw.solve(problem, fw.Scenarios(returns), fw.ReferenceSolver())
+    scale = 10.0**exponent
+    scaled = fw.solve(problem, fw.Scenarios(returns * scale), solver)
+    torch.testing.assert_close(scaled.objective / scale, plain.objective, rtol=1e-7, atol=0)
+    torch.testing.assert_close(scaled.decision.sum(1), torch.ones(3).double())
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
 @pytest.mark.parametrize("budget", [None, 8.0])
 @pytest.mark.parametrize("exponent", [-18, -12, -9, -8, 8, 9, 12, 18])
 def test_an_objective_is_the_cost_of_its_decision_in_every_unit(exponent, budget, solver):
