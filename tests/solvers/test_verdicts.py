@@ -299,11 +299,31 @@ def test_an_infinite_objective_is_not_optimal():
     assert solution.status[0] is fw.Status.INACCURATE
 
 
-@pytest.mark.parametrize("exponent", [8, 12, 16, 18, 30, 200])
-def test_a_budget_is_used_up_beside_demand_of_any_size(exponent):
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("exponent", [8, 9, 10, 11, 12, 14, 16, 18, 30, 200])
+def test_a_budget_is_used_up_beside_demand_of_any_size(exponent, solver):
     demand = np.random.default_rng(0).uniform(5, 9, (4, 6, 1)) * 10.0**exponent
     problem = fw.QuadraticNewsvendor([1], [0], [1], [3], [1], [1], price=[4.0], budget=20.0)
-    solution = fw.solve(problem, fw.Scenarios(demand), on_failure="return")
+    solution = fw.solve(problem, fw.Scenarios(demand), solver, on_failure="return")
     for status, decision in zip(solution.status, solution.decision, strict=True):
         assert status is fw.Status.INACCURATE or float(decision) == pytest.approx(5.0)
-    assert exponent > 100 or solution.optimal.all()
+    solved_up_to = 100 if isinstance(solver, fw.AutoSolver) else 11
+    assert exponent > solved_up_to or solution.optimal.all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("exponent", [0, 2, 4, 6, 8, 10, 12, 14, 16])
+def test_decisions_beside_huge_recourse_keep_their_own_constraints(exponent, solver):
+    """All of the budget goes to the item with the largest shortage for its price."""
+    demand = (8 + 0.5 * np.arange(12.0).reshape(1, 4, 3)) * 10.0**exponent
+    full = [[2.0, 0.5, 0.1], [0.5, 2.0, 0.3], [0.1, 0.3, 1.0]]
+    problem = fw.QuadraticNewsvendor(
+        full, [0] * 3, [1] * 3, [3] * 3, [1] * 3, [1] * 3, price=[4.0, 3.0, 2.0], budget=20.0
+    )
+    solution = fw.solve(problem, fw.Scenarios(demand), solver, on_failure="return")
+    if solution.optimal.all():
+        assert float(problem.violation(solution.decision)) <= 1e-8
+        if exponent >= 2:
+            expected = torch.tensor([[0.0, 0.0, 10.0]]).double()
+            torch.testing.assert_close(solution.decision, expected, rtol=0, atol=1e-6)
+    assert exponent > 6 or solution.optimal.all()
