@@ -108,14 +108,16 @@ class Solution:
     duals : Duals
     status : tuple of Status, one per context
     primal_residual : tensor (n_contexts,)
-        Largest violation of a row, relative to its coefficients and the size of the solution.
-        Where the coefficients of the variables lie more than 2^10 apart, all three residuals are
-        measured in units in which they are alike.
+        Largest violation of a row, relative to its coefficients and the size of the solution; that
+        of a row of the first stage relative to that stage's size, which may be much smaller. Where
+        the coefficients of the variables lie more than 2^10 apart, all three residuals are measured
+        in units in which they are alike.
     dual_residual : tensor (n_contexts,)
         Largest violation of stationarity, relative to the cost coefficients.
     gap : tensor (n_contexts,)
         Primal minus dual objective, relative to the objective, or to a tenth of the size of the
-        costs times that of the solution where that is larger.
+        costs times that of the solution where that is larger. The part of each row of the first
+        stage, relative to the size of the costs times that of the first stage, counts, too.
     certificates : mapping from context to Certificate
         For the contexts that are infeasible or unbounded.
     cone_duals : ConeDuals, or None where there are no cones
