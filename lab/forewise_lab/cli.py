@@ -1,4 +1,4 @@
-"""`forewise-lab demo | run | table | report | report-real | suite | bench | data`."""
+"""`forewise-lab demo | run | table | report | report-real | planner | suite | bench | data`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from forewise_lab.datasets import fetch as download
 from forewise_lab.distributed import Map
 from forewise_lab.experiments import load_settings, read_rows
 from forewise_lab.experiments import run as run_experiments
+from forewise_lab.experiments.planning import PlannerFit
+from forewise_lab.experiments.runner import run_works
 
 # What is tracked is published; quick results have a folder of their own, which is not.
 _RESULTS, _QUICK = Path("lab/results"), Path("quick")
@@ -169,6 +171,31 @@ def report_real(
     Console().print(f"The page is [bold]{escape(str(page))}[/]", highlight=False)
 
 
+@app.command()
+def planner(
+    levels: Annotated[
+        str | None, typer.Option(help="Service levels to compute, such as 0.1,0.5; all by default.")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder of results.")] = _RESULTS / "real",
+    data_dir: DataDir = None,
+) -> None:
+    """The planner in the bakery (a), with nothing but the roles of its columns; 10 minutes a level.
+
+    What is in the results table already is not computed again. When all levels are there, the page
+    is made: planner.md in the folder.
+    """
+    case = load_settings().cases["bakery-a"]
+    chosen = case.decision.levels if levels is None else [float(part) for part in _names(levels)]
+    fits = [PlannerFit("bakery-a", level, case, data_dir=data_dir) for level in chosen]
+    summary = run_works(fits, output, None, progress=True)
+    if summary.failed:
+        raise typer.Exit(1)
+    done = {row for row in read_rows(output)["method"] if str(row).startswith("planner ")}
+    if len(done) == len(case.decision.levels):
+        page = reports.write_planner_page(output, output / "planner.md")
+        Console().print(f"The page is [bold]{escape(str(page))}[/]", highlight=False)
+
+
 @suite.command("run")
 def suite_run(
     methods: Annotated[
@@ -286,6 +313,18 @@ def deciding(
 ) -> None:
     """Time one call that decides for very many contexts, and take its memory."""
     benches.run_deciding_bench(output or _folder("bench"), contexts, Console())
+
+
+@bench.command()
+def planning(
+    output: Output = None,
+    rows: Annotated[int, typer.Option(min=100, help="Rows of the file that is decided.")] = 100_000,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for each planner's choice; none by default.")
+    ] = None,
+) -> None:
+    """Time `forewise decide` from file to file, on one core, by policies of planners."""
+    benches.run_planning_bench(output or _folder("bench"), rows, time_limit, Console())
 
 
 @data.command("list")

@@ -228,7 +228,9 @@ class Planner(BaseEstimator):
         require_fitted(self)
         self.policy_.save(folder)
 
-    def _roles(self) -> Roles:
+    @property
+    def roles(self) -> Roles:
+        """Which column is what, as the arguments say it."""
         return Roles.from_arguments(
             self.outcome, self.date, self.series, self.known, self.given, self.sold_out,
             self.closed, self.horizon,
@@ -236,7 +238,7 @@ class Planner(BaseEstimator):
 
     def _read(self, table: Any, notes: list[str]) -> tuple[Recipe, Rows]:
         """The recipe that a table leads to, and its rows."""
-        roles = self._roles()
+        roles = self.roles
         frame = roles.checked(table, "table", [*roles.needed, *roles.outcome, *roles.sold_out])
         if not len(frame):
             raise InvalidInputError("table must have rows to learn from, but is empty")

@@ -16,6 +16,7 @@ import pandas as pd
 from forewise.display import html_parts
 from forewise.exceptions import ColumnWarning, InvalidInputError, SolveError
 from forewise.explanation import explain
+from forewise.planner.alternatives import alternatives
 from forewise.planner.certificate import Calibration, Certificate
 from forewise.planner.contexts import Recipe, Rows
 from forewise.planner.roles import Roles
@@ -291,11 +292,17 @@ class PlannerPolicy(StoredPolicy):
         past = self.past
         contexts = pd.DataFrame(past.contexts.astype(np.float64), columns=self.recipe.features)
         outcome = pd.DataFrame(past.outcome, columns=self.roles.outcome)
+        own = self.contexts(rows, wanted)
+        others = [
+            alternatives(self.recipe, rows, int(row), context, contexts.to_numpy())
+            for row, context in zip(wanted, own.to_numpy(), strict=True)
+        ]
         return explain(
             self.inner,
-            self.contexts(rows, wanted),
+            own,
             given=self._given(rows.take(wanted)),
             past=(contexts, outcome, past.labels),
+            others=others,
             n_scenarios=self.n_scenarios if n_scenarios is None else n_scenarios,
             random_state=random_state,
         )

@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from forewise import _core
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.censoring import N_DRAWS, Completion, expanded, shared
-from forewise.predictors.sampling import (
-    mean_and_std,
-    outcome_order,
-    standardise,
-    weighted_scenarios,
-)
+from forewise.predictors.censoring import N_DRAWS, Completion, expanded
+from forewise.predictors.sampling import mean_and_std, outcome_order, standardise
 from forewise.scenarios import Scenarios
 from forewise.validation.censored import check_censored, require_known
 from forewise.validation.parameters import as_random_state, require_count
@@ -186,10 +182,18 @@ class ForestPredictor(TreePredictor):
             return super()._leaves(X.astype(np.float32))
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        width = min(n_scenarios, len(self.outcomes_))
-        return weighted_scenarios(
-            self.outcomes_, X, shared(self._weights, self.row_of_), width, random
-        )
+        """Outcomes picked by their weights, as `weighted_scenarios` does, in one compiled pass."""
+        n_outcomes = len(self.outcomes_)
+        row_of = np.arange(n_outcomes) if self.row_of_ is None else self.row_of_
+        share = 1 / np.bincount(row_of)[row_of]
+        whole = (self.left_, self.right_, self.feature_, self.threshold_, self.roots_)
+        forest = (*whole, self.leaf_rows_, self.leaf_starts_, row_of, share, int(row_of.max()) + 1)
+        with np.errstate(over="ignore"):
+            contexts = X.astype(np.float32).astype(np.float64)  # as in `_leaves`
+        shape = len(X), min(n_scenarios, n_outcomes)
+        picks, weights = np.empty(shape, dtype=np.int64), np.empty(shape)
+        _core.pick_from_forest(forest, contexts, random.random(), picks, weights)
+        return Scenarios(self.outcomes_[picks], weights)
 
     def _weights(self, contexts: np.ndarray) -> np.ndarray:
         """Weight of each training row, (n_contexts, n_rows); rows sum to one."""

@@ -134,8 +134,10 @@ def _check_on_failure(on_failure: str) -> None:
 
 def _checked(solution: Solution, on_failure: str) -> Solution:
     """Raise if a context failed and `on_failure` says so."""
+    if on_failure == "return":
+        return solution
     failed = [(i, s) for i, s in enumerate(solution.status) if s is not Status.OPTIMAL]
-    if not failed or on_failure == "return":
+    if not failed:
         return solution
     raise SolveError(
         f"{len(failed)} of {len(solution.status)} contexts have no optimal decision: "

@@ -188,9 +188,9 @@ class Solution:
 
     def resolved(self, solve: Callable[[torch.Tensor], Solution]) -> Solution:
         """The solution with its inaccurate contexts solved again; `solve` takes their indices."""
-        again = [i for i, status in enumerate(self.status) if status is Status.INACCURATE]
-        if not again:
+        if Status.INACCURATE not in self.status:
             return self
+        again = [i for i, status in enumerate(self.status) if status is Status.INACCURATE]
         return self.with_contexts(again, solve(torch.tensor(again, device=self.decision.device)))
 
     def with_contexts(self, contexts: list[int], other: Solution) -> Solution:
