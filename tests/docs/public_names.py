@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,7 +52,7 @@ def docstring_of(name: str, value: Any) -> str:
     last = name.rpartition(".")[2]
     for path in Path(fw.__file__).parent.rglob("*.py"):
         body = ast.parse(path.read_text()).body if f"\n{last}" in path.read_text() else []
-        for before, after in zip(body, body[1:], strict=False):
+        for before, after in pairwise(body):
             targets = before.targets if isinstance(before, ast.Assign) else []
             targets = [before.target] if isinstance(before, ast.AnnAssign) else targets
             if last not in [getattr(target, "id", None) for target in targets]:

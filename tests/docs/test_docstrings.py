@@ -15,12 +15,6 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 PARSER = doctest.DocTestParser()
 
 
-def optional_package(text: str) -> str | None:
-    """The package that an example imports and that need not be installed."""
-    found = re.search(r"^>>> import (mlflow)\b", text, re.MULTILINE)
-    return found[1] if found else None
-
-
 def test_there_are_many_names():
     assert len(NAMES) > 200
     assert len({id(value) for value in NAMES.values()}) == len(NAMES)
@@ -30,17 +24,17 @@ def test_there_are_many_names():
 def test_a_public_name_has_an_example_that_runs(name, tmp_path, monkeypatch):
     text = docstring_of(name, NAMES[name])
     assert text, f"{name} has no docstring"
-    examples = PARSER.get_doctest(text, {"__name__": "__main__"}, name, None, None)
-    assert examples.examples, f"{name} has no example: add a section Examples to its docstring"
-    assert "import forewise as fw" in text, f"the example of {name} cannot be copied and run"
+    test = PARSER.get_doctest(text, {"__name__": "__main__"}, name, None, None)
+    assert test.examples, f"{name} has no example: add a section Examples to its docstring"
+    assert "import forewise" in text, f"the example of {name} cannot be copied and run"
     assert "+SKIP" not in text, f"the example of {name} does not run"
-    if (package := optional_package(text)) is not None:
+    for package in re.findall(r"^>>> import (mlflow)\b", text, re.MULTILINE):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)  # some write files
     monkeypatch.setenv("MPLBACKEND", "agg")
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
-    runner.run(examples, out=said.append)
+    runner.run(test, out=said.append)
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
     assert not runner.failures, "".join(said)

@@ -63,8 +63,8 @@ class Dataset:
 
     Examples
     --------
-    >>> from forewise.datasets import nv1
-    >>> dataset = nv1(n_contexts=6, random_state=0)
+    >>> import forewise as fw
+    >>> dataset = fw.datasets.nv1(n_contexts=6, random_state=0)
     >>> dataset[:2].true_scenarios(n_scenarios=100)
     Scenarios(n_contexts=2, n_scenarios=100, n_outcomes=1, equal weights, torch.float64)
     """

@@ -51,8 +51,10 @@ def lag(
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> import forewise as fw
     >>> table = pd.DataFrame({"date": pd.to_datetime(["2024-01-01", "2024-01-03"]), "sold": [5, 6]})
-    >>> lag(table, "sold", days=[1, 2])
+    >>> fw.features.lag(table, "sold", days=[1, 2])
        sold_lag_1  sold_lag_2
     0         NaN         NaN
     1         NaN         5.0

@@ -245,10 +245,18 @@ class ForecastPredictor(Predictor):
 
     Examples
     --------
-    >>> levels = (0.1, 0.5, 0.9)  # doctest: +SKIP
-    >>> predictor = ForecastPredictor(QuantileForecast(levels))  # doctest: +SKIP
-    >>> learner = fw.DecoupledLearner(problem, predictor)  # doctest: +SKIP
-    >>> learner.fit(past_quantiles, y).decide(new_quantiles)  # doctest: +SKIP
+    Quantiles that another system forecast for each day, as columns of the table:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> level = np.random.default_rng(0).uniform(10.0, 30.0, size=(100, 1))
+    >>> quantiles = level * [0.8, 1.0, 1.3]
+    >>> sold = level * np.random.default_rng(1).gamma(25.0, 0.04, size=(100, 1))
+    >>> meaning = fw.predictors.QuantileForecast(levels=(0.1, 0.5, 0.9))
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3.0, 1.0), fw.ForecastPredictor(meaning))
+    >>> orders = learner.fit(quantiles, sold).decide([[8.0, 10.0, 13.0]], n_scenarios=50)
+    >>> bool(10.0 < orders[0, 0] < 14.0)
+    True
     """
 
     forecast: Forecast
