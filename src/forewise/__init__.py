@@ -47,6 +47,7 @@ _NAMESPACES = {
     "features": "forewise.features",
     "learners": "forewise.learners",
     "metrics": "forewise.evaluation",
+    "mlflow": "forewise.mlflow",
     "plots": "forewise.plots",
     "policy": "forewise.policy",
     "predictors": "forewise.predictors",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from forewise import exceptions as exceptions
     from forewise import features as features
     from forewise import learners as learners
+    from forewise import mlflow as mlflow
     from forewise import plots as plots
     from forewise import policy as policy
     from forewise import predictors as predictors
