@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.externals.loky.process_executor import ProcessPoolExecutor, TerminatedWorkerError
 
 from forewise.exceptions import ForewiseError, MissingDependencyError
 from forewise.validation.parameters import require_count
@@ -88,6 +88,13 @@ class Map:
             # Ray's backend gives no results before all are there.
             for start in range(0, len(calls), self.n_jobs):
                 yield from Parallel(self.n_jobs)(calls[start : start + self.n_jobs])
+
+
+def in_new_process(function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+    """The result of a call in a process of its own, started for it."""
+    with ProcessPoolExecutor(1) as pool:
+        result: ResultT = pool.submit(function, *arguments).result()
+    return result
 
 
 def _in_worker(

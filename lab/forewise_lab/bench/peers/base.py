@@ -9,14 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from forewise.problems import ScenarioProgram
 from forewise.solvers.conic.sparse_batch import Piece, SparseBatch, assemble, for_all, joined
-from forewise_lab.bench.instances import Instance
 
 Array = np.ndarray
 
@@ -45,11 +44,13 @@ class Gradient:
 class Prepared:
     """A built instance; each call solves it anew.
 
-    `forward_backward` solves and differentiates; None where the peer cannot.
+    `forward_backward` solves and differentiates; None where the peer cannot. `seconds` of building
+    are measured from outside where it does not say them.
     """
 
-    forward: Callable[[], Answer]
+    forward: Callable[[], Any]
     forward_backward: Callable[[], Gradient] | None = None
+    seconds: float = 0.0
 
 
 class PeerFailedError(RuntimeError):
@@ -80,7 +81,7 @@ class Peer(ABC):
         return None
 
     @abstractmethod
-    def prepare(self, instance: Instance) -> Prepared:
+    def prepare(self, instance: Any) -> Prepared:
         """Everything that is done once for an instance; its time is shown apart."""
 
 
