@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 
+from forewise.solvers.conic.form import ConicForm
 from forewise.solvers.conic.sparse_batch import SparseBatch
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
     Answer,
     Gradient,
-    LiftedProgram,
     Peer,
     Prepared,
     gradient,
@@ -67,7 +68,7 @@ class MoreauBatch(Peer):
         return Prepared(forward, forward_backward)
 
 
-def without_sign_rows(lifted: LiftedProgram) -> tuple[LiftedProgram, list[int]]:
+def without_sign_rows(lifted: ConicForm) -> tuple[ConicForm, list[int]]:
     """The program without its rows −x_i ≤ 0, and the variables i that they kept nonnegative."""
     A = lifted.A
     counts = np.bincount(A.rows, minlength=A.shape[0])
@@ -85,8 +86,7 @@ def without_sign_rows(lifted: LiftedProgram) -> tuple[LiftedProgram, list[int]]:
         values=A.values[:, entry_stays],
     )
     positive = sorted({int(column) for column in A.columns[~entry_stays]})
-    b = lifted.b[:, ~is_sign]
-    return LiftedProgram(lifted.P, lifted.q, rest, b, lifted.n_equalities), positive
+    return replace(lifted, A=rest, b=lifted.b[:, ~is_sign]), positive
 
 
 def moreau_solver(
