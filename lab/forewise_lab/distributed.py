@@ -14,7 +14,7 @@ import torch
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import ProcessPoolExecutor, TerminatedWorkerError
 
-from forewise.exceptions import ForewiseError, MissingDependencyError
+import forewise as fw
 from forewise.validation.parameters import require_count
 
 TaskT = TypeVar("TaskT")
@@ -25,7 +25,7 @@ _ATTEMPTS = 5
 _IDLE_SECONDS = 10  # after which a worker ends whose driver was killed
 
 
-class WorkerLostError(ForewiseError, RuntimeError):
+class WorkerLostError(fw.ForewiseError, RuntimeError):
     """Workers died again and again."""
 
 
@@ -111,7 +111,7 @@ def _connect_to_ray(address: str) -> None:
         import ray
         from ray.util.joblib import register_ray
     except ImportError as error:
-        raise MissingDependencyError(
+        raise fw.exceptions.MissingDependencyError(
             "Map(ray=...) needs Ray, which is not installed: pip install 'forewise-lab[ray]'"
         ) from error
     if not ray.is_initialized():
@@ -119,7 +119,7 @@ def _connect_to_ray(address: str) -> None:
         try:
             ray.init(address=address, **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ForewiseError(
+            raise fw.ForewiseError(
                 f"no Ray cluster could be reached at {address!r}: {error}"
             ) from error
     register_ray()

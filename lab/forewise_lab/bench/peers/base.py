@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from forewise.problems import ScenarioProgram
+import forewise as fw
 from forewise.problems.cones import Cones
 from forewise.problems.programs import ConicProgram
 from forewise.solvers.conic.form import ConicForm
@@ -78,7 +78,7 @@ class Peer(ABC):
             return f"{self.name} {reason}; install it with: {self.install}"
         return None
 
-    def supports(self, program: ScenarioProgram) -> str | None:
+    def supports(self, program: fw.ScenarioProgram) -> str | None:
         """None if it can solve the program, else one line that says why not."""
         return None
 
@@ -93,14 +93,14 @@ def gradient(loss: torch.Tensor, leaves: dict[str, torch.Tensor]) -> Gradient:
     return Gradient({name: g.numpy() for name, g in zip(leaves, found, strict=True)})
 
 
-def split_solution(x: Array, program: ScenarioProgram, n_unsolved: int = 0) -> Answer:
+def split_solution(x: Array, program: fw.ScenarioProgram, n_unsolved: int = 0) -> Answer:
     """The answer in a batch of lifted solutions x = (z, u_1, …, u_M)."""
     n, k = program.n_decisions, program.n_recourse
     recourse = x[:, n:].reshape(len(x), program.n_scenarios, k)
     return Answer(x[:, :n], recourse, n_unsolved)
 
 
-def lift(program: ScenarioProgram) -> ConicForm:
+def lift(program: fw.ScenarioProgram) -> ConicForm:
     """Every context's extensive form in one sparsity pattern, which batched peers are given.
 
     The scenarios must all have positive weight. A P that contexts share has a leading 1.

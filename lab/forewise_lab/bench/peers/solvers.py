@@ -11,9 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from forewise.problems import ScenarioProgram
-from forewise.scenarios import Scenarios
-from forewise.solvers import Solution, solve, solve_program
+import forewise as fw
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
@@ -54,10 +52,10 @@ class ForewisePeer(Peer):
         return Prepared(forward, forward_backward)
 
 
-def _solve(instance: Instance, leaves: dict[str, torch.Tensor]) -> Solution:
+def _solve(instance: Instance, leaves: dict[str, torch.Tensor]) -> fw.Solution:
     if instance.problem is not None:
-        return solve(instance.problem, Scenarios(leaves["scenarios"]))
-    return solve_program(instance.program_of(leaves))
+        return fw.solve(instance.problem, fw.Scenarios(leaves["scenarios"]))
+    return fw.solve_program(instance.program_of(leaves))
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class HighsLoop(Peer):
 
     name: str = "HiGHS loop"
 
-    def supports(self, program: ScenarioProgram) -> str | None:
+    def supports(self, program: fw.ScenarioProgram) -> str | None:
         return None if program.is_linear else "linear programs only"
 
     def prepare(self, instance: Instance) -> Prepared:

@@ -16,9 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from forewise.scenarios import Scenarios
-from forewise.smps import TwoStageProgram
-from forewise.solvers import InteriorPointSolver, Status
+import forewise as fw
 from forewise_lab.bench.peers.moreau_batch import moreau_solver
 from forewise_lab.bench.peers.solvers import highs, highs_model
 from forewise_lab.bench.smps.extensive import ExtensiveLp, extensive_lp
@@ -47,7 +45,7 @@ class SmpsPeer:
     """A solver; `prepare` builds what it is given, which is not counted as solving."""
 
     name: str
-    prepare: Callable[[TwoStageProgram, Scenarios, ExtensiveLp, float], Call]
+    prepare: Callable[[fw.smps.TwoStageProgram, fw.Scenarios, ExtensiveLp, float], Call]
     package: str = ""  # beyond those of forewise
 
 
@@ -63,7 +61,7 @@ def timed(call: Call, lp: ExtensiveLp) -> Outcome:
 
 
 def built(
-    peer: SmpsPeer, program: TwoStageProgram, scenarios: Scenarios, limit: float
+    peer: SmpsPeer, program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, limit: float
 ) -> tuple[Call, ExtensiveLp, float]:
     """A call that solves, the program by which it is checked, and the seconds of building."""
     lp = extensive_lp(program, scenarios)
@@ -73,16 +71,16 @@ def built(
 
 
 def _forewise(
-    program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
 ) -> Call:
     # Not `AutoSolver`, which asks HiGHS, a peer, where the interior point fails.
-    blocks, solver = program.program(scenarios), InteriorPointSolver()
+    blocks, solver = program.program(scenarios), fw.InteriorPointSolver()
 
     def call() -> tuple[str, Array, int]:
         solution = solver.solve_program(blocks)
         status = solution.status[0]
         x = torch.cat([solution.decision[0], solution.recourse[0].flatten()])
-        verdict = SOLVED if status is Status.OPTIMAL else str(status)
+        verdict = SOLVED if status is fw.Status.OPTIMAL else str(status)
         return verdict, x.numpy(), int(solution.iterations[0])
 
     return call
@@ -90,7 +88,7 @@ def _forewise(
 
 def _highs(options: dict[str, object]) -> Callable[..., Call]:
     def prepare(
-        program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float
+        program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
     ) -> Call:
         bounds = (lp.lower, lp.upper, lp.row_lower, lp.row_upper)
         model = highs_model(lp.A, lp.cost, lp.constant, bounds)
@@ -144,7 +142,7 @@ def _rows(lp: ExtensiveLp, signs_apart: bool) -> _Rows:
 
 
 def _clarabel(
-    program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
 ) -> Call:
     rows, n = _rows(lp, signs_apart=False), len(lp.cost)
     P, A = sp.csc_matrix((n, n)), sp.vstack([rows.E, rows.H], format="csc")
@@ -161,7 +159,9 @@ def _clarabel(
     return call
 
 
-def _piqp(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float) -> Call:
+def _piqp(
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
+) -> Call:
     import piqp
 
     n, A = len(lp.cost), lp.A.tocsr()
@@ -182,7 +182,9 @@ def _piqp(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit
     return call
 
 
-def _moreau(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float) -> Call:
+def _moreau(
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
+) -> Call:
     rows, n = _rows(lp, signs_apart=True), len(lp.cost)
     A = sp.vstack([rows.E, rows.H], format="csr")
     A.sort_indices()

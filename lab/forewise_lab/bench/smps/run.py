@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markup import escape
 
-from forewise.exceptions import InvalidInputError
-from forewise.smps import TwoStageProgram
+import forewise as fw
 from forewise_lab.bench.measuring import (
     LEFT_OUT,
     Assessment,
@@ -69,7 +68,7 @@ class Case:
 
     name: str
     n_scenarios: int
-    program: TwoStageProgram
+    program: fw.smps.TwoStageProgram
     n_contexts: int = 1
 
 
@@ -92,7 +91,7 @@ def run_smps_bench(
     for what, given, known in (("instances", names, there), ("peers", peers, list(PEERS))):
         unknown = sorted(set(given or ()) - set(known))
         if unknown:
-            raise InvalidInputError(f"{what} must be of {known}, but has {', '.join(unknown)}")
+            raise fw.InvalidInputError(f"{what} must be of {known}, but has {', '.join(unknown)}")
     plan = plan_of([name for name in there if names is None or name in names], quick)
     wanted = [name for name in PEERS if peers is None or name in (FOREWISE, *peers)]
     able = [name for name in wanted if not PEERS[name].package or find_spec(PEERS[name].package)]
