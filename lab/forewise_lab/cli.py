@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+import forewise as fw
 from forewise import datasets
 from forewise.cli import run_app
-from forewise.exceptions import InvalidInputError, StorageError
 from forewise_lab import bench as benches
 from forewise_lab import report as reports
 from forewise_lab import suite as suites
@@ -67,9 +67,13 @@ def demo(
     """Solve the paper's three problems, then learn to decide in six ways; about 3 minutes."""
     # Checked now, and not after minutes.
     if not picture.absolute().parent.is_dir():
-        raise StorageError(f"picture must be in a folder that exists, but is {str(picture)!r}")
+        raise fw.exceptions.StorageError(
+            f"picture must be in a folder that exists, but is {str(picture)!r}"
+        )
     if picture.suffix not in (".png", ".pdf", ".svg"):
-        raise StorageError(f"picture must end in .png, .pdf or .svg, but is {str(picture)!r}")
+        raise fw.exceptions.StorageError(
+            f"picture must end in .png, .pdf or .svg, but is {str(picture)!r}"
+        )
     from forewise_lab.demo import run_learning_demo, run_solving_demo
 
     console = Console()
@@ -365,9 +369,11 @@ def _seeds(text: str) -> int | list[int]:
     try:
         numbers = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError as error:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"seeds must be a number such as 5, or a list such as 0,3,4, but is {text!r}"
         ) from error
     if numbers == [0] and "," not in text:
-        raise InvalidInputError("seeds must be at least one, but is 0: for seed 0 alone write 0,")
+        raise fw.InvalidInputError(
+            "seeds must be at least one, but is 0: for seed 0 alone write 0,"
+        )
     return numbers if "," in text else numbers[0]

@@ -303,7 +303,7 @@ void weigh_points(const nb::tuple& blocks, const nb::tuple& points, const nb::tu
     const Program& p = given.program;
     const GivenPoints<const double, Array> of_points(points, p);
     std::vector<Out> out;
-    for (std::size_t i = 0; i < 8; ++i) {
+    for (std::size_t i = 0; i < 10; ++i) {
         out.push_back(nb::cast<Out>(found[i], false));
         require(out[i], "evidence", {std::size_t(p.B)});
     }
@@ -312,7 +312,7 @@ void weigh_points(const nb::tuple& blocks, const nb::tuple& points, const nb::tu
     weigh(
         p, of_points.points,
         {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data(),
-         out[6].data(), out[7].data()},
+         out[6].data(), out[7].data(), out[8].data(), out[9].data()},
         scratch.data()
     );
 }

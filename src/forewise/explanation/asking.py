@@ -60,8 +60,15 @@ def explain(
 
     Examples
     --------
-    >>> why = explain(learner, X.head(1), past=(X, y, dates))  # doctest: +SKIP
-    >>> print(why.text())  # doctest: +SKIP
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(10.0, 30.0, size=(100, 1))
+    >>> y = 5.0 * X[:, 0] + random.normal(size=100)
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3, 1), fw.NeighborPredictor(10)).fit(X, y)
+    >>> why = fw.explain(learner, [[20.0]], n_scenarios=16)
+    >>> print(why.text().splitlines()[2])
+      Expected cost: 3.51.
     """
     if isinstance(policy, BaseEstimator):
         require_fitted(policy)

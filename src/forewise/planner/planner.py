@@ -96,6 +96,27 @@ class Planner(BaseEstimator):
     *The first days* of a series, with no past at all, are not learned from, unless there are no
     others. *Sold-out days* count as at least so much, as far as the learner can tell; they are not
     used for calibration.
+
+    Examples
+    --------
+    Sales of two months in, the next day's orders out. Without `learner` methods are compared first.
+
+    >>> import forewise as fw
+    >>> table = fw.datasets.shop_demand(60)
+    >>> past, tomorrow = table[:-6], table[-6:].drop(columns=["sales", "sold_out"])
+    >>> planner = fw.Planner(
+    ...     fw.Newsvendor(shortage=3, excess=1),
+    ...     outcome="sales",
+    ...     date="date",
+    ...     series=["store", "product"],
+    ...     known=["price", "promotion", "temperature_forecast"],
+    ...     sold_out="sold_out",
+    ...     closed="closed",
+    ...     learner=fw.NeighborPredictor(20),
+    ... )
+    >>> orders = planner.fit(past).decide(past, future=tomorrow)
+    >>> len(orders)
+    6
     """
 
     def __init__(

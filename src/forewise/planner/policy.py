@@ -127,6 +127,28 @@ class PlannerPolicy(StoredPolicy):
     card : Card
     n_scenarios : int
         Scenarios of each decision, unless `decide` has its own.
+
+    Examples
+    --------
+    What `Planner.save` stores, and a service loads:
+
+    >>> import forewise as fw
+    >>> table = fw.datasets.shop_demand(60)
+    >>> planner = fw.Planner(
+    ...     fw.Newsvendor(shortage=3, excess=1),
+    ...     outcome="sales",
+    ...     date="date",
+    ...     series=["store", "product"],
+    ...     known=["price", "promotion", "temperature_forecast"],
+    ...     sold_out="sold_out",
+    ...     closed="closed",
+    ...     learner=fw.NeighborPredictor(20),
+    ... )
+    >>> planner.fit(table[:-6]).save("planner_policy")
+    >>> policy = fw.load_policy("planner_policy")
+    >>> orders = policy.decide(table[:-6], future=table[-6:].drop(columns=["sales", "sold_out"]))
+    >>> list(orders.columns)[:4]
+    ['date', 'store', 'product', 'decision']
     """
 
     recipe: Recipe

@@ -96,6 +96,18 @@ class ForestPredictor(TreePredictor):
         Columns tried at each split, as in scikit-learn; all by default.
     n_jobs : int, optional
         Threads that grow trees, one per core by default. The trees do not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(size=(200, 3))
+    >>> y = 10.0 + 10.0 * (X[:, 0] > 0.5) + random.normal(size=200)
+    >>> forest = fw.ForestPredictor(n_trees=20, random_state=0).fit(X, y)
+    >>> low, high = forest.sample([[0.2, 0.5, 0.5], [0.8, 0.5, 0.5]], 64).values.mean(1)
+    >>> bool(low < 12) and bool(high > 18)
+    True
     """
 
     n_trees: int = 100
@@ -273,6 +285,19 @@ def completed(X: Any, y: Any, censored: Any, random_state: Any = 0) -> np.ndarra
 
     For methods that cannot take `censored`; they believe the draws to be outcomes. Each is drawn
     given its context, from what a `ForestPredictor` learns of outcomes beyond bounds.
+
+    Examples
+    --------
+    The third day was sold out after 7; that row gets a draw beyond 7:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.arange(12.0)[:, None]
+    >>> y = np.array([5, 9, 7, 6, 8, 10, 5, 9, 11, 6, 8, 10.0])
+    >>> sold_out = np.arange(12) == 2
+    >>> demand = fw.predictors.completed(X, y, sold_out)
+    >>> bool(demand[2, 0] >= 7), bool((demand[~sold_out, 0] == y[~sold_out]).all())
+    (True, True)
     """
     contexts, outcomes = check_training_data(ForestPredictor(), X, y)
     flags = check_censored(censored, y, outcomes)
