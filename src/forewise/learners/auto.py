@@ -56,9 +56,10 @@ from forewise.validation.tables import check_training_data, check_validation_dat
 if TYPE_CHECKING:
     import pandas as pd
 
-_EVALUATED = 2000  # rows: the error of more would hardly be smaller
+_EVALUATED = 1200  # rows: the error of more would hardly be smaller
 _CLEARLY = 4.0  # standard errors by which a candidate must be worse to be dropped early
-_KEPT = 3  # candidates that are never dropped early
+_KEPT, _FEW_ROWS = 3, 100  # candidates never dropped early, where the first fold has few rows
+_QUANTILE_OUTCOMES = 3  # of which each quantile is boosted by itself: ten times the models
 _PROCESS_ROWS = 2000  # rows up to which a Gaussian process uses all of them
 _TREATMENT = (
     "each is judged at one draw from beyond its bound, the same for all candidates, by a forest"
@@ -243,8 +244,9 @@ def default_candidates(
         found["linear residuals"] = ResidualPredictor(shuffle=not ordered, random_state=seed)
     found["neighbours"] = NeighborPredictor()
     found["forest"] = ForestPredictor(random_state=seed)
-    found["boosted quantiles"] = QuantileBoostingPredictor(random_state=seed)
-    if n_outcomes > 1:  # boosted quantiles treat outcomes as independent
+    if n_outcomes <= _QUANTILE_OUTCOMES:
+        found["boosted quantiles"] = QuantileBoostingPredictor(random_state=seed)
+    if n_outcomes > 1:  # whose scenarios have all outcomes at one level
         boosting = BoostingPredictor(random_state=seed)
         found["boosted residuals"] = ResidualPredictor(
             boosting, shuffle=not ordered, random_state=seed
@@ -339,14 +341,17 @@ class _Race:
             self.notes[name] = note
 
     def _drop_worst(self, names: list[str], resamples: Resamples) -> None:
-        """Drop candidates several standard errors worse than the best, but never the best few."""
+        """Drop candidates several standard errors worse than the best.
+
+        But never the best few where the first fold has few rows, whose standard errors are rough.
+        """
         problem = self.evaluator.problem
         first = {name: Record.of(self.trials[name]) for name in names}
         ranked = sorted(first, key=lambda name: first[name].rank(problem))
         best = first[ranked[0]]
         if len(self.folds) == 1 or best.failures == len(best.costs):
             return
-        for name in ranked[_KEPT:]:
+        for name in ranked[_KEPT if len(best.costs) < _FEW_ROWS else 1 :]:
             worse = cost_of(problem, first[name].costs) - cost_of(problem, best.costs)
             error = resamples.standard_error(problem, first[name].costs, best.costs)
             if first[name].failures > best.failures or worse > _CLEARLY * error:
@@ -401,11 +406,11 @@ class _Choice:
     def make(cls, race: _Race, resamples: Resamples) -> _Choice:
         problem, records = race.evaluator.problem, race.records
         best = min(records, key=lambda name: records[name].rank(problem))
-        weights, union = best_union(race.evaluator, records, race.evaluated_rows)
         errors = {
             name: resamples.standard_error(problem, record.costs, records[best].costs)
             for name, record in records.items()
         }
+        weights, union = best_union(race.evaluator, records, race.evaluated_rows, errors)
         return cls(best, weights, union if len(weights) > 1 else None, resamples, errors)
 
     def leaderboard(self, race: _Race, weights: Mapping[str, float]) -> pd.DataFrame:
