@@ -75,7 +75,8 @@ class AutoLearner(Learner):
     several candidates' scenarios (`StackedPredictor`) where that costs less, refitted to all rows.
 
     When to use: first. It needs no settings; `leaderboard_` has the cost of each method, and
-    `verdict_` says when a simple one is as good. It takes as long as six fits of every candidate.
+    `verdict_` says when a simple one is as good. It takes as long as up to six fits
+    of each candidate.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class AutoLearner(Learner):
         Rows are in order of time: the folds are windows of the later half, each predicted from the
         rows before it, rather than rows at random.
     n_folds : int
-        Folds or windows. Of large tables fewer are used: evaluation stops at 2,000 rows.
+        Folds or windows. Of large tables fewer are used: evaluation stops at 1,200 rows.
     n_scenarios : int
         Scenarios per decision in evaluation, about as many as `decide` will draw.
     n_jobs : int, optional
