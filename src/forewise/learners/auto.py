@@ -60,7 +60,7 @@ _EVALUATED = 1200  # rows: the error of more would hardly be smaller
 _CLEARLY = 4.0  # standard errors by which a candidate must be worse to be dropped early
 _KEPT, _FEW_ROWS = 3, 100  # candidates never dropped early, where the first fold has few rows
 _QUANTILE_OUTCOMES = 3  # of which each quantile is boosted by itself: ten times the models
-_PROCESS_ROWS = 2000  # rows up to which a Gaussian process uses all of them
+_PROCESS_ROWS = 2000  # up to which a Gaussian process of one outcome uses all of them
 _TREATMENT = (
     "each is judged at one draw from beyond its bound, the same for all candidates, by a forest"
 )
@@ -269,7 +269,7 @@ def default_candidates(
         found["boosted residuals"] = ResidualPredictor(
             boosting, shuffle=not ordered, random_state=seed
         )
-    if n_rows <= _PROCESS_ROWS:
+    if n_rows <= _PROCESS_ROWS / n_outcomes ** (1 / 3):  # each outcome has a search of its own
         found["Gaussian process"] = GaussianProcessPredictor(random_state=seed)
     found["Bayesian network"] = BayesianPredictor(random_state=seed)
     return found
