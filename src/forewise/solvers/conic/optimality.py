@@ -21,7 +21,7 @@ Array = np.ndarray
 #: A context of a conic program is optimal only if all its relative residuals are at most this.
 ACCEPTED = 1e-7
 
-# In the first stage's own size, which may be much smaller than the recourse's, engines are less exact:
+# In the first stage's own size, maybe far below the recourse's, engines are less exact:
 # violations are accepted up to 1e-6, as by metrics, and a row's part of the gap up to 1e-4.
 _OWN_VIOLATION, _OWN_GAP = 1e-1, 1e-3
 
