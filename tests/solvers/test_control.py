@@ -13,6 +13,7 @@ import torch
 import forewise as fw
 from forewise import _core
 from forewise.exceptions import InvalidInputError
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.solvers.interior_point.core import (
     Iteration,
     as_arrays,
@@ -70,7 +71,7 @@ def test_ctrl_c_is_heard():
 
 def test_the_core_refuses_arrays_that_do_not_fit():
     rng = np.random.default_rng(0)
-    arrays = as_arrays(random_program(1, B=2))
+    arrays = as_arrays(with_bounds_as_rows(random_program(1, B=2)))
     for name in arrays._fields:
         block = getattr(arrays, name)
         if not isinstance(block, np.ndarray) or not block.size:
@@ -93,7 +94,7 @@ def test_the_core_refuses_arrays_that_do_not_fit():
 
 
 def test_the_core_refuses_patterns_that_do_not_fit():
-    arrays = as_arrays(random_program(1, B=2))
+    arrays = as_arrays(with_bounds_as_rows(random_program(1, B=2)))
     starts, columns, entries = arrays.T
     for wrong in (
         (starts[:-1], columns, entries),
@@ -110,7 +111,7 @@ def test_the_core_refuses_patterns_that_do_not_fit():
 
 
 def test_outputs_are_never_copies():
-    arrays = as_arrays(random_program(1, B=2))
+    arrays = as_arrays(with_bounds_as_rows(random_program(1, B=2)))
     ends = no_ends(arrays, 2)
     points = ends.points._replace(z=ends.points.z.astype(np.float32))
     settings = (1, 1e-9, 50, 1e9, None, np.zeros(2))

@@ -71,7 +71,7 @@ def with_rows(program: fw.ScenarioProgram) -> fw.ScenarioProgram:
     def near(bound: torch.Tensor) -> torch.Tensor:
         return bound.clamp(-1e3, 1e3)
 
-    blocks = program.blocks()
+    blocks = {name: b for name, b in program.blocks().items() if name not in program.bounds}
     blocks["G"] = torch.cat([blocks["G"], torch.cat([eye, -eye])[None]], 1)
     h = blocks["h"].expand(program.n_contexts, -1)
     blocks["h"] = torch.cat([h, near(program.upper), -near(program.lower)], 1)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from forewise.problems import Newsvendor, Portfolio, Problem, QuadraticNewsvendor, ScenarioProgram
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.scenarios import Scenarios
 
 NEWSVENDOR_COSTS = {
@@ -29,7 +30,8 @@ SCENARIO_DATA = ("T", "W", "r", "q", "d")
 class Instance:
     """One program to solve for a batch of contexts, and what its gradients are taken for.
 
-    `problem` and `scenarios` are None where the program is not that of a problem.
+    `problem` and `scenarios` are None where the program is not that of a problem; bounds of
+    `program` are rows.
     """
 
     name: str
@@ -123,7 +125,8 @@ def _of_problem(name: str, title: str, problem: Problem, outcomes: np.ndarray) -
     n_contexts, n_scenarios = outcomes.shape[:2]
     program = problem.program(scenarios)
     assert isinstance(program, ScenarioProgram)
-    return Instance(name, title, n_contexts, n_scenarios, problem, scenarios, program)
+    rows = with_bounds_as_rows(program)
+    return Instance(name, title, n_contexts, n_scenarios, problem, scenarios, rows)
 
 
 FAMILIES = {"nvqp": nvqp, "pop": pop, "recourse": recourse}

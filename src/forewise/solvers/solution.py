@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from forewise.display import COLUMNS, ROWS, counted, html_table, with_shapes
-from forewise.problems.programs import ConicProgram, Program, ScenarioProgram
+from forewise.problems.programs import BOUNDS, ConicProgram, Program, ScenarioProgram
 
 _SHOWN = 5  # failed contexts that an error message lists
 
@@ -151,11 +151,13 @@ class Solution:
         if isinstance(program, ConicProgram):
             cone_duals = ConeDuals(nan(program.h.shape[-1]), nan(M, program.r.shape[-1]))
         h, e, r, s = (getattr(plain, name).shape[-1] for name in "hers")
+        sizes = {"z": (plain.n_decisions,), "u": (M, plain.n_recourse)}
+        of_bounds = {name: nan(*sizes[BOUNDS[name]]) for name in plain.bounds}
         return cls(
             decision=nan(plain.n_decisions),
             recourse=nan(M, plain.n_recourse),
             objective=nan(),
-            duals=Duals(nan(h), nan(e), nan(M, r), nan(M, s)),
+            duals=Duals(nan(h), nan(e), nan(M, r), nan(M, s), **of_bounds),
             status=tuple(known or Status.INACCURATE for known in status),
             primal_residual=nan(),
             dual_residual=nan(),

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from forewise.problems import ScenarioProgram
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.solvers.conic.sparse_batch import Piece, SparseBatch, assemble, for_all, joined
 from forewise_lab.bench.instances import Instance
 
@@ -113,6 +114,7 @@ class LiftedProgram:
 
 def lift(program: ScenarioProgram) -> LiftedProgram:
     """The lifted program of a batch whose scenarios all have positive weight."""
+    program = with_bounds_as_rows(program)
     M, n, k = program.n_scenarios, program.n_decisions, program.n_recourse
     weights = program.weights
     n_first, n_rest = program.E.shape[1], program.V.shape[2]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from forewise.solvers.interior_point.certificates import diagnose
 from forewise.solvers.interior_point.core import (
     STOPPED,
     Iteration,
+    Points,
     ProgramArrays,
     Watch,
     as_arrays,
@@ -35,6 +37,7 @@ from forewise.solvers.interior_point.differentiation import (
 from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
 from forewise.solvers.interior_point.loose_bounds import loose_limits, solve_with_nearer_bounds
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
+from forewise.solvers.interior_point.warm_start import start_of, start_points
 from forewise.solvers.solution import Certificate, Duals, Solution, Status, only
 
 
@@ -63,6 +66,8 @@ class InteriorPointSolver(ProgramSolver):
         point of the central path that gives the gradient. 0 takes the exact solution's, which
         says little at a vertex. Decisions and the objective's gradient are exact either way, and
         so are gradients where only right-hand sides have some.
+    start : Solution, optional
+        Near which paths begin: that of a program alike, as `solve(..., start=solution)` gives it.
     """
 
     tolerance: float = 1e-9
@@ -70,6 +75,7 @@ class InteriorPointSolver(ProgramSolver):
     smoothing: float = 1e-3
     time_limit: float = math.inf
     log: Callable[[Iteration], object] | None = None
+    start: Solution | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance <= ACCEPTED:
@@ -87,28 +93,38 @@ class InteriorPointSolver(ProgramSolver):
                 f"smoothing must be at least 0 and below 1, but is {self.smoothing!r}"
             )
 
+    def starting_from(self, start: Solution) -> Self:
+        """The solver, with paths that begin near a solution."""
+        return replace(self, start=start)
+
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
+        start = None if self.start is None else start_points(program, self.start)
         if program.bounds:
-            return solve_with_bounds(program, self.solve_program)
+            return solve_with_bounds(program, partial(self._solve_rows, start=start))
+        return self._solve_rows(program, start)
+
+    def _solve_rows(self, program: ScenarioProgram, start: Points | None) -> Solution:
         watch = Watch(time.monotonic() + self.time_limit, self.log)
         limits = loose_limits(program)
+        solve = partial(self._solve_in_units, watch=watch, start=start)
         if limits is not None:
-            solve = partial(self._solve_in_units, watch=watch)
             return solve_with_nearer_bounds(program, limits, solve)
-        # As `_solve_in_units`, with one frame less for most programs.
+        return solve(program)
+
+    def _solve_in_units(
+        self, program: ScenarioProgram, watch: Watch, start: Points | None
+    ) -> Solution:
+        if start is not None and len(start.z) != program.n_contexts:
+            start = None  # a second try of some contexts
         arrays, units = units_of(program)
         if units is None:
-            return self._solve(program, arrays, watch)
-        return solve_in_units(program, units, partial(self._solve, watch=watch))
+            return self._solve(program, arrays, start, watch)
+        return solve_in_units(program, units, partial(self._solve, watch=watch), start)
 
-    def _solve_in_units(self, program: ScenarioProgram, watch: Watch) -> Solution:
-        arrays, units = units_of(program)
-        if units is None:
-            return self._solve(program, arrays, watch)
-        return solve_in_units(program, units, partial(self._solve, watch=watch))
-
-    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays, watch: Watch) -> Solution:
+    def _solve(
+        self, program: ScenarioProgram, arrays: ProgramArrays, start: Points | None, watch: Watch
+    ) -> Solution:
         screened = screen(arrays)
         good = [i for i, status in enumerate(screened) if status is None]
         if len(good) < len(screened):
@@ -117,10 +133,11 @@ class InteriorPointSolver(ProgramSolver):
                 return unsolved
             contexts = torch.tensor(good, device=program.weights.device)
             part = program.take(contexts)
-            return unsolved.with_contexts(good, self._solve(part, as_arrays(part), watch))
+            some = start_of(start, good)
+            return unsolved.with_contexts(good, self._solve(part, as_arrays(part), some, watch))
         targets = self._gradient_targets(program, arrays)
         settings = (self.tolerance, self.max_iterations)
-        path = Path(*follow_paths(arrays, *settings, targets, watch))
+        path = Path(*follow_paths(arrays, *settings, targets, watch, start))
         residuals = polish(program, arrays, path)
         accepted = (residuals.worst <= ACCEPTED).tolist()
         failed = [i for i, ok in enumerate(accepted) if not ok]
