@@ -153,7 +153,7 @@ def test_starts_that_do_not_fit():
     before, _ = draws(10.0, 2, 0.0)
     start = fw.solve(problem, before, INTERIOR)
     fewer = fw.Scenarios(before.values[:, :7])
-    with pytest.raises(InvalidInputError, match="4 contexts with 7 scenarios.*one of 4 with 20"):
+    with pytest.raises(InvalidInputError, match=r"4 contexts with 7 scenarios.*one of 4 with 20"):
         fw.solve(problem, fewer, INTERIOR, start=start)
     with pytest.raises(InvalidInputError, match="start must be a Solution"):
         fw.solve(problem, before, start=start.decision)
