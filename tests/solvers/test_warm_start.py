@@ -49,7 +49,7 @@ def draws(mean: float, n: int, size: float) -> list[fw.Scenarios]:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_same_answer_in_no_more_iterations(name, size):
     problem, mean = PROBLEMS[name]
-    before, after = draws(mean, problem.n_decisions(None), size)
+    before, after = draws(mean, problem.n_outcomes, size)
     start = fw.solve(problem, before, INTERIOR)
     cold = fw.solve(problem, after, INTERIOR)
     warm = fw.solve(problem, after, INTERIOR, start=start)
@@ -63,7 +63,7 @@ def test_the_same_answer_in_no_more_iterations(name, size):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_gradients_do_not_depend_on_the_start(name):
     problem, mean = PROBLEMS[name]
-    before, after = draws(mean, problem.n_decisions(None), 0.02)
+    before, after = draws(mean, problem.n_outcomes, 0.02)
     start = fw.solve(problem, before, INTERIOR)
     found = []
     for given in (None, start):
@@ -155,7 +155,7 @@ def test_starts_that_do_not_fit():
     fewer = fw.Scenarios(before.values[:, :7])
     with pytest.raises(InvalidInputError, match=r"4 contexts with 7 scenarios.*one of 4 with 20"):
         fw.solve(problem, fewer, INTERIOR, start=start)
-    with pytest.raises(InvalidInputError, match="start must be a Solution"):
+    with pytest.raises(InvalidInputError, match=r"start must be a forewise\.solvers\.Solution"):
         fw.solve(problem, before, start=start.decision)
     other = fw.Portfolio([0.3, 0.2], 1.0)
     with pytest.raises(InvalidInputError, match="start must be a solution of a program with as"):
