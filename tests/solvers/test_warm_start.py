@@ -57,7 +57,7 @@ def test_the_same_answer_in_no_more_iterations(name, size):
     torch.testing.assert_close(warm.decision, cold.decision, rtol=0, atol=1e-5)
     assert float(residuals(problem.program(after), warm).worst.max()) <= 1e-8
     saved = float((cold.iterations - warm.iterations).double().mean())
-    assert saved >= {0.0: 8, 0.01: 2, 0.1: 1, 10.0: -3}[size]
+    assert saved >= {0.0: 5, 0.01: 2, 0.1: 1, 10.0: -3}[size]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
