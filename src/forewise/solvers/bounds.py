@@ -19,9 +19,12 @@ def solve_with_bounds(program: P, solve: Callable[[P], Solution]) -> Solution:
     bounds = BoundRows.of(plain)
     rows = bounds.added(plain)
     if isinstance(program, ScenarioProgram):
-        solution = solve(rows)
-    else:
-        solution = solve(replace(program, plain=rows))
+        return with_duals_of_bounds(bounds, solve(rows))
+    return with_duals_of_bounds(bounds, solve(replace(program, plain=rows)))
+
+
+def with_duals_of_bounds(bounds: BoundRows, solution: Solution) -> Solution:
+    """A solution of rows as one of the program with bounds, multipliers and proofs included."""
     certificates = {
         i: proof
         if proof.multipliers is None

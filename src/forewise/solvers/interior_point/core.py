@@ -194,8 +194,6 @@ def follow_paths(
     ended (`CONVERGED` and so on); and its iterations.
     """
     n_contexts = p.weights.shape[0]
-    solutions = no_ends(p, n_contexts)
-    centres = no_ends(p, n_contexts) if targets.any() else solutions
     ended, iterations = np.zeros(n_contexts, np.int64), np.zeros(n_contexts, np.int64)
     n_threads, targets = torch.get_num_threads(), np.ascontiguousarray(targets, float)
     watch = Watch() if watch is None else watch
@@ -203,6 +201,8 @@ def follow_paths(
     told = None if log is None else lambda *values: log(Iteration(*values))
     settings = (n_threads, tolerance, max_iterations, seconds, told)
     try:
+        solutions = no_ends(p, n_contexts)
+        centres = no_ends(p, n_contexts) if targets.any() else solutions
         _core.follow(p, *settings, targets, start, solutions, centres, ended, iterations)
     except MemoryError as error:
         raise InsufficientMemoryError(

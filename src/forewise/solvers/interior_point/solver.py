@@ -13,9 +13,10 @@ import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError
+from forewise.problems.bounds import BoundRows
 from forewise.problems.programs import BLOCKS, RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
-from forewise.solvers.bounds import solve_with_bounds
+from forewise.solvers.bounds import with_duals_of_bounds
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.certificates import diagnose
 from forewise.solvers.interior_point.core import (
@@ -116,18 +117,22 @@ class InteriorPointSolver(ProgramSolver):
 
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
-        start = None if self.start is None else start_points(program, self.start)
-        if program.bounds:
-            return solve_with_bounds(program, partial(self._solve_rows, start=start))
-        return self._solve_rows(program, start)
-
-    def _solve_rows(self, program: ScenarioProgram, start: Points | None) -> Solution:
         watch = Watch(time.monotonic() + self.time_limit, self.log)
-        limits = loose_limits(program)
-        solve = partial(self._solve_in_units, watch=watch, start=start)
+        start = None if self.start is None else start_points(program, self.start)
+        bounds = BoundRows.of(program) if program.bounds else None
+        rows = program if bounds is None else bounds.added(program)
+        limits = loose_limits(rows)
         if limits is not None:
-            return solve_with_nearer_bounds(program, limits, solve)
-        return solve(program)
+            solve = partial(self._solve_in_units, watch=watch, start=start)
+            found = solve_with_nearer_bounds(rows, limits, solve)
+        else:
+            # As `_solve_in_units`, with one frame less for most programs.
+            arrays, units = units_of(rows)
+            if units is None:
+                found = self._solve(rows, arrays, start, watch)
+            else:
+                found = solve_in_units(rows, units, partial(self._solve, watch=watch), start)
+        return found if bounds is None else with_duals_of_bounds(bounds, found)
 
     def _solve_in_units(
         self, program: ScenarioProgram, watch: Watch, start: Points | None
