@@ -84,11 +84,12 @@ def model(capacity: float | None = None) -> fw.CvxpyProblem:
 def test_a_users_bounds_are_bounds():
     problem = model().bound({"cap": [3.0, 1.0, 2.0]})
     program = problem.program(fw.Scenarios(outcomes(2)))
-    assert program.G.shape[1] == 1  # z[0] ≥ −1 is its bound, and 2 z[0] ≥ 0.5 a row, or inversely
+    # Of two bounds on one side of a variable the second is a row: of z[0], z[2] and u[0].
+    assert program.G.shape[1] == 2
+    assert program.W.shape[2] == program.T.shape[2] + 1
     assert program.lower.shape == (1, 3)
-    assert program.upper.shape == (3, 3)
-    np.testing.assert_allclose(program.upper[:, 1], 4.0)
-    assert program.recourse_lower.shape[:2] in ((1, 1), (3, 12))
+    np.testing.assert_allclose(program.upper[:, :2].expand(3, -1), 4.0)
+    assert program.recourse_lower.shape[-1] == program.n_recourse
     solution = fw.solve(problem, fw.Scenarios(outcomes(2)), INTERIOR)
     reference = fw.solve(problem, fw.Scenarios(outcomes(2)), fw.ReferenceSolver())
     torch.testing.assert_close(solution.decision, reference.decision, rtol=0, atol=1e-5)

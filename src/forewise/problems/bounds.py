@@ -17,6 +17,7 @@ from forewise.problems.sparse import SparseBlock
 from forewise.validation.arguments import WORKING_DTYPE
 
 Block = torch.Tensor | SparseBlock
+_NONE = np.zeros(0, dtype=int)
 _LARGE = 20_000  # numbers from which on a dense matrix with rows of bounds is a sparse one
 
 
@@ -61,39 +62,36 @@ class StageBounds:
     above: np.ndarray  # columns that have an upper bound somewhere
     below: np.ndarray
     fixed: np.ndarray
+    everywhere: tuple[bool, bool]  # whether those above, and below, have one in all scenarios
 
     @classmethod
     def of(cls, lower: torch.Tensor | None, upper: torch.Tensor | None) -> StageBounds:
         """The columns of bounds."""
-        fixed = np.zeros(0, dtype=int)
-        # NaN is there, and is found when the rows are.
-        above, below = (
-            fixed if bound is None else np.flatnonzero((values != infinite).any(0))
-            for bound, infinite in ((upper, np.inf), (lower, -np.inf))
-            for values in [None if bound is None else _numbers(bound)]
-        )
+        above, above_everywhere = _finite_columns(upper, np.inf)
+        below, below_everywhere = _finite_columns(lower, -np.inf)
+        fixed = _NONE
         if lower is not None and upper is not None:
             same = (lower.detach() == upper.detach()).flatten(0, -2).all(0)
             if same.any():
                 fixed = same.nonzero().flatten().cpu().numpy()
                 above, below = np.setdiff1d(above, fixed), np.setdiff1d(below, fixed)
-        return cls(lower, upper, above, below, fixed)
+        return cls(lower, upper, above, below, fixed, (above_everywhere, below_everywhere))
 
     def added(self, rows: Block, sides: Block, equal: Block, values: Block) -> tuple[Block, ...]:
         """The blocks with the bounds' rows at the end: upper ones, then lower ones."""
         assert isinstance(sides, torch.Tensor)
         assert isinstance(values, torch.Tensor)
         pieces = [sides]
-        for bound, columns, sign in ((self.upper, self.above, 1.0), (self.lower, self.below, -1.0)):
+        sides_of = (self.upper, self.above, 1.0), (self.lower, self.below, -1.0)
+        for (bound, columns, sign), everywhere in zip(sides_of, self.everywhere, strict=True):
             if bound is None or not len(columns):
                 continue
             chosen = _columns_of(bound, columns)
-            there = np.abs(_numbers(chosen)) != np.inf
-            if there.all():
+            if everywhere:
                 rows = _with_rows(rows, columns, sign)
                 pieces.append(chosen if sign > 0 else -chosen)
                 continue
-            is_there = torch.from_numpy(there).reshape(chosen.shape).to(chosen.device)
+            is_there = chosen.detach().abs() != torch.inf
             # A row of nothing: 0 ≤ the size of the others' bounds.
             size = torch.where(is_there, chosen.detach().abs(), 0.0).amax()
             level = torch.where(size > 0, size, 1.0)
@@ -120,10 +118,10 @@ class StageBounds:
             return inequality, equality, None, None
         counts = len(self.above), len(self.below)
         own = inequality.shape[-1] - sum(counts)
-        rows, up, down = inequality.split([own, *counts], -1)
+        rows, up, down = _parts(inequality, own, *counts)
         if len(self.fixed):
             count = len(self.fixed)
-            equality, pulled = equality.split([equality.shape[-1] - count, count], -1)
+            equality, pulled = _parts(equality, equality.shape[-1] - count, count)
             raised, lowered = pulled.clamp_min(0), (-pulled).clamp_min(0)
         else:
             raised = lowered = equality[..., :0]
@@ -166,9 +164,25 @@ class StageBounds:
         return found
 
 
-def _numbers(bound: torch.Tensor) -> np.ndarray:
-    values: np.ndarray = bound.detach().cpu().numpy()
-    return values.reshape(-1, values.shape[-1])
+def _finite_columns(bound: torch.Tensor | None, infinite: float) -> tuple[np.ndarray, bool]:
+    """Columns in which a bound is not always infinite, and whether it never is in these."""
+    if bound is None:
+        return _NONE, True
+    values = bound.detach().cpu().numpy()
+    there = values.reshape(-1, values.shape[-1]) != infinite  # NaN is, and is found in the rows
+    if there.all():
+        return np.arange(there.shape[1]), True
+    columns = np.flatnonzero(there.any(0))
+    return columns, bool(there[:, columns].all())
+
+
+def _parts(values: torch.Tensor, *sizes: int) -> list[torch.Tensor]:
+    """Neighbouring parts along the last dimension."""
+    found, start = [], 0
+    for size in sizes:
+        found.append(values.narrow(-1, start, size))
+        start += size
+    return found
 
 
 def _columns_of(values: torch.Tensor, columns: np.ndarray) -> torch.Tensor:
