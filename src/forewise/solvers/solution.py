@@ -54,7 +54,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, eq=False)
 class Duals:
-    """Multipliers of the program's rows; those of inequalities are nonnegative.
+    """Multipliers of the program's rows and bounds; those of inequalities are nonnegative.
 
     A multiplier is the rate at which the optimal cost falls as its right-hand side grows.
 
@@ -67,7 +67,9 @@ class Duals:
     >>> problem = fw.QuadraticNewsvendor(**costs, excess=1, price=[1, 1], budget=12)
     >>> solution = fw.solve(problem, fw.Scenarios([[[10.0, 10.0]]]))
     >>> solution.duals.inequality.round(decimals=4)
-    tensor([[ 0.,  0., 12.]], dtype=torch.float64)
+    tensor([[12.]], dtype=torch.float64)
+    >>> solution.duals.lower  # of z ≥ 0, which no order touches
+    tensor([[0., 0.]], dtype=torch.float64)
     """
 
     inequality: torch.Tensor  # of G z ≤ h (n_contexts, n_rows)
