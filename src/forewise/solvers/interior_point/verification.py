@@ -9,6 +9,7 @@ residuals accept it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,12 +67,11 @@ def screen(arrays: ProgramArrays) -> list[Status | None]:
 def _finite(arrays: ProgramArrays) -> Array:
     """Mask of the contexts whose numbers all are, ``(B,)``."""
     valid = np.ones(len(arrays.weights), bool)
-    for block in map(entries_of, arrays):
-        # A sum is finite only if its terms are, and much faster than looking at each of them.
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = block.sum()
-        if not np.isfinite(total):
-            valid &= np.isfinite(block).reshape(len(block), -1).all(1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in map(entries_of, arrays):
+            # A sum is finite only if its terms are, and much faster than looking at each of them.
+            if not math.isfinite(block.sum()):
+                valid &= np.isfinite(block).reshape(len(block), -1).all(1)
     return valid
 
 
