@@ -18,8 +18,9 @@ import forewise as fw
 from forewise_lab.bench import cvxpy_problems as written
 from forewise_lab.bench import instances
 from forewise_lab.bench.instances import Instance
-from forewise_lab.bench.peers import CvxpyLayersPeer, ForewisePeer
 from forewise_lab.bench.peers import cvxpylayers_layer as layers
+from forewise_lab.bench.peers.cvxpylayers_layer import CvxpyLayersPeer
+from forewise_lab.bench.peers.solvers import ForewisePeer
 from forewise_lab.bench.results import (
     LEGENDS,
     Bar,
