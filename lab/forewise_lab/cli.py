@@ -1,4 +1,4 @@
-"""`forewise-lab demo | run | table | report | report-real | suite | bench | data`."""
+"""`forewise-lab demo | run | table | report | report-real | planner | suite | bench | data`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from forewise.cli import run_app
 from forewise_lab import demo as demonstration
 from forewise_lab import suite as suites
 from forewise_lab.bench import cvxpy_bench, learning
+from forewise_lab.bench import planning as planning_bench
 from forewise_lab.bench import solver as solver_bench
 from forewise_lab.bench.smps import run as smps_bench
 from forewise_lab.datasets.fetching import fetch as download
 from forewise_lab.distributed import Map
 from forewise_lab.experiments.configuration import load_settings
+from forewise_lab.experiments.planning import PlannerFit
 from forewise_lab.experiments.rows import read_rows
-from forewise_lab.experiments.runner import RunSummary
+from forewise_lab.experiments.runner import RunSummary, run_works
 from forewise_lab.experiments.runner import run as run_experiments
-from forewise_lab.report import figures, page, pay, rendering, results, tables
+from forewise_lab.report import figures, page, pay, planned, rendering, results, tables
 from forewise_lab.suite.methods import AUTO, METHODS, cliff_methods
 from forewise_lab.suite.page import write_suite_page
 
@@ -215,6 +217,28 @@ def report_real(
     _say("The page is", page)
 
 
+@app.command()
+def planner(
+    levels: Annotated[
+        str | None, Option(help="Service levels to compute, such as 0.1,0.5; all by default.")
+    ] = None,
+    output: Annotated[Path, Option(help="Folder of results.")] = _RESULTS / "real",
+    data_dir: DataDir = None,
+) -> None:
+    """The planner in the bakery (a), with nothing but the roles of its columns; 10 minutes a level.
+
+    What is in the results table already is not computed again. When all levels are there, the page
+    is made: planner.md in the folder.
+    """
+    case = load_settings().cases["bakery-a"]
+    chosen = case.decision.levels if levels is None else [float(part) for part in _names(levels)]
+    fits = [PlannerFit("bakery-a", level, case, data_dir=data_dir) for level in chosen]
+    _end(run_works(fits, output, None, progress=True))
+    done = {row for row in read_rows(output)["method"] if str(row).startswith("planner ")}
+    if len(done) == len(case.decision.levels):
+        _say("The page is", planned.write_planner_page(output, output / "planner.md"))
+
+
 @suite.command("run")
 def suite_run(
     methods: Annotated[
@@ -312,6 +336,18 @@ def deciding(
 ) -> None:
     """Time one call that decides for very many contexts, and take its memory."""
     learning.run_deciding_bench(output or _folder("bench"), contexts, Console())
+
+
+@bench.command()
+def planning(
+    output: Output = None,
+    rows: Annotated[int, Option(min=100, help="Rows of the file that is decided.")] = 100_000,
+    time_limit: Annotated[
+        float | None, Option(help="Seconds for each planner's choice; none by default.")
+    ] = None,
+) -> None:
+    """Time `forewise decide` from file to file, on one core, by policies of planners."""
+    planning_bench.run_planning_bench(output or _folder("bench"), rows, time_limit, Console())
 
 
 @data.command("list")

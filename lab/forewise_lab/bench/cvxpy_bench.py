@@ -32,7 +32,7 @@ from forewise_lab.bench.results import (
     seconds,
 )
 from forewise_lab.bench.timing import Announce, take_turns
-from forewise_lab.machine import description, one_core, write_whole
+from forewise_lab.machine import one_core
 
 FOREWISE = ForewisePeer.name
 LOOP, AT_ONCE = "cvxpylayers, a loop over scenarios", "cvxpylayers, all scenarios in one array"
@@ -168,10 +168,7 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
         )
     legend = LEGENDS["cvxpy"].format(turns=repeats, layer_turns=turns)
     page = Page("Problems written in CVXPY", legend, found.tables(), {"Remarks": notes})
-    page.print(console)
-    write_whole(output / "cvxpy.md", page.as_markdown())
-    write_whole(output / "cvxpy_machine.txt", description())
-    console.print(f"written to {output}", markup=False)
+    page.publish(output, "cvxpy", console)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from forewise_lab.distributed import Map
-from forewise_lab.experiments.runner import RunSummary, require_data, run_stages
+from forewise_lab.experiments.runner import RunSummary, run_works
 from forewise_lab.suite.fits import PAPER, SuiteFit, real_tables
 from forewise_lab.suite.methods import AUTO, METHODS, make_method
 
@@ -43,5 +43,4 @@ def run_suite(
         for method in chosen
         if tables is not None or table not in PAPER or method == AUTO
     ]
-    require_data(fits)
-    return run_stages([lambda rows: fits], output, map, progress)
+    return run_works(fits, output, map, progress)

@@ -102,10 +102,13 @@ def order_solution(
     objective = cost + (weight * scenario_cost).sum((1, 2))
     found = _residuals(costs, demand, decision, slope, objective, limit)
     optimal = valid & (found.worst <= ACCEPTED) & objective.detach().isfinite()
-    status = tuple(
-        Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
-        for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
-    )
+    if bool(optimal.all()):
+        status = (Status.OPTIMAL,) * len(optimal)
+    else:
+        status = tuple(
+            Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
+            for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
+        )
     return Solution(
         decision=only(optimal, decision),
         recourse=only(optimal, torch.cat([short, over], dim=-1)),
