@@ -39,12 +39,14 @@ def settings(tmp_path, monkeypatch):
     for module in (rolling, planning):
         monkeypatch.setattr(module, "load_case", rows_of_shops)
     monkeypatch.setattr(planning, "planner_table", table_of_shops)
+    quick = {"linear": ResidualPredictor(shuffle=False, random_state=0)}
+    monkeypatch.setattr("forewise.planner.planner.default_candidates", lambda *_: quick)
     return load_settings(write(tmp_path, TEXT))
 
 
 def test_the_planner_decides_the_rows_of_the_case(settings, tmp_path):
     folder, case = tmp_path / "results", case_of(settings)
-    fits = [PlannerFit("shops", level, case, time_limit=0.5) for level in (0.25, 0.9)]
+    fits = [PlannerFit("shops", level, case) for level in (0.25, 0.9)]
     assert run_works(fits, folder, None, progress=False).failed == {}
     run("shops", ["saa"], settings=settings, output=folder, progress=False)
     rows = read_rows(folder)
