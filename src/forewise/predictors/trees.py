@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,6 @@ from forewise.validation.tables import check_training_data
 _LEAF_SIZES = (1, 2, 5, 10, 20, 40)  # that are compared out of bag
 _JUDGED_ROWS, _JUDGED_ENTRIES = 512, 2**22  # most rows, and most weights, of that comparison
 _REFERENCE: dict[str, Any] = {"n_trees": 50, "max_features": 0.5}  # completes outcomes
-_REMEMBERED = 2  # completions
-_COMPLETIONS: dict[bytes, Completion] = {}  # by their training rows
 
 
 class TreePredictor(Predictor):
@@ -174,16 +173,14 @@ class ForestPredictor(TreePredictor):
         parent = np.arange(n_nodes)
         inner = np.flatnonzero(self.left_ >= 0)
         parent[self.left_[inner]] = parent[self.right_[inner]] = inner
-        judged = np.linspace(
-            0, len(leaves) - 1, min(len(leaves), _JUDGED_ROWS, _JUDGED_ENTRIES // len(leaves))
-        ).astype(int)
+        judged = evaluated_rows(len(leaves))
         best, least = np.arange(n_nodes), np.inf
         for size in _LEAF_SIZES:
             top = np.arange(n_nodes)
             while (small := (sizes[parent[top]] < 2 * size) & (parent[top] != top)).any():
                 top = np.where(small, parent[top], top)
             weights = _out_of_bag_weights(top[leaves], n_nodes, judged, outside[judged])
-            loss = _crps(y, weights, y[judged])
+            loss = weighted_crps(y, weights, y[judged])
             if loss < least:
                 best, least = top, loss
         return best
@@ -235,24 +232,37 @@ def draws_beyond(
 
     And the share of the draws that no known outcome lies beyond: see `Completion.draws`.
     """
-    return completion_of(X, y, censored).draws(X, y, censored, n_draws, seed)
+    return _COMPLETIONS.of(X, y, censored).draws(X, y, censored, n_draws, seed)
 
 
-def completion_of(X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> Completion:
+class Completions:
     """What checked rows say of outcomes beyond bounds, by a forest of few trees.
 
-    The last ones are remembered: predictors that are compared are fitted to the same rows.
+    The last ones are kept: predictors that are compared are fitted to the same rows, one after the
+    other or in threads.
     """
-    digest = sha256(repr((X.shape, y.shape)).encode())
-    for part in (X, y, censored):
-        digest.update(np.ascontiguousarray(part).data)
-    key = digest.digest()
-    if key not in _COMPLETIONS:
-        made = Completion.make(ForestPredictor(**_REFERENCE, n_jobs=None), X, y, censored)
-        while len(_COMPLETIONS) >= _REMEMBERED:
-            _COMPLETIONS.pop(next(iter(_COMPLETIONS), b""), None)
-        return _COMPLETIONS.setdefault(key, made)
-    return _COMPLETIONS[key]
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[bytes, Completion] = {}  # by a hash of their training rows
+        self._lock = Lock()
+
+    def of(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> Completion:
+        digest = sha256(repr((X.shape, y.shape)).encode())
+        for part in (X, y, censored):
+            digest.update(np.ascontiguousarray(part).data)
+        key = digest.digest()
+        with self._lock:
+            if key not in self._made:
+                forest = ForestPredictor(**_REFERENCE, n_jobs=None)
+                made = Completion.make(forest, X, y, censored)
+                while len(self._made) >= self._most:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = made
+            return self._made[key]
+
+
+_COMPLETIONS = Completions(most=2)
 
 
 @dataclass(frozen=True)
@@ -266,7 +276,7 @@ class Completer:
         if censored is None:
             return cls(None)
         require_known(censored)
-        return cls(completion_of(X, y, censored))
+        return cls(_COMPLETIONS.of(X, y, censored))
 
     def outcomes(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray | None) -> np.ndarray:
         """Outcomes (n_contexts, n_outcomes), y where they are known."""
@@ -343,8 +353,18 @@ def _out_of_bag_weights(
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
-def _crps(outcomes: np.ndarray, weights: np.ndarray, seen: np.ndarray) -> float:
-    """Mean CRPS of weighted outcomes, each column in units of its spread."""
+def evaluated_rows(n_rows: int) -> np.ndarray:
+    """Some rows, evenly spread, on which settings are compared in bounded time."""
+    most = max(1, min(n_rows, _JUDGED_ROWS, _JUDGED_ENTRIES // n_rows))
+    return np.linspace(0, n_rows - 1, most).astype(int)
+
+
+def weighted_crps(outcomes: np.ndarray, weights: np.ndarray, seen: np.ndarray) -> float:
+    """Mean CRPS of weighted outcomes, each column in units of its spread.
+
+    `outcomes` (n_rows, n_outcomes) with `weights` (n_contexts, n_rows), judged by what was `seen`
+    (n_contexts, n_outcomes).
+    """
     total, spreads = 0.0, mean_and_std(outcomes)[1]
     for column, spread in enumerate(spreads):
         if spread > 0:
