@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,9 +47,6 @@ from forewise.validation.parameters import (
     require_positive,
 )
 from forewise.validation.tables import check_training_data, check_validation_data
-
-if TYPE_CHECKING:
-    pass
 
 _EVALUATED = 1200  # rows: the error of more would hardly be smaller
 _QUANTILE_OUTCOMES = 3  # of which each quantile is boosted by itself: ten times the models

@@ -15,8 +15,8 @@ from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.explanation import Explanation
 from forewise.explanation import explain as explained
 from forewise.explanation.text import sentences
+from forewise.planner.answers import Question as PlannerQuestion
 from forewise.planner.policy import PlannerPolicy
-from forewise.planner.policy import Question as PlannerQuestion
 from forewise.policy import DirectPolicy, ScenarioPolicy
 from forewise.policy.base import Policy
 from forewise.problems.base import Problem
