@@ -26,7 +26,7 @@ from forewise.datasets import bakery
 from forewise.exceptions import InvalidInputError
 from forewise.planner.evaluation import evaluate
 from forewise.predictors import RelativePredictor
-from forewise_lab.datasets import bakery_newsvendor
+from forewise_lab.datasets.real import bakery_newsvendor
 from forewise_lab.experiments.cases import load_case
 from forewise_lab.experiments.configuration import CaseTable
 from forewise_lab.experiments.rolling import (
@@ -95,7 +95,7 @@ def shared_fits() -> Iterator[None]:
             own(self, X, y, censored=censored)
             _FITS[key] = vars(self).copy(), time.process_time() - started
         else:
-            vars(self).update(_FITS[key][0])
+            self.__dict__.update(_FITS[key][0])
             _SPARED[0] += _FITS[key][1]
         return self
 

@@ -90,6 +90,7 @@ class ProgramArrays(NamedTuple):
 
 def as_arrays(program: ScenarioProgram) -> ProgramArrays:
     """The program's blocks as contiguous arrays on the host; large ones of zeros are sparse."""
+    assert not program.bounds  # they are rows by now, or would be lost
     blocks: dict[str, Any] = {}
     for name in ("weights", *BLOCKS):
         if name == "c":
@@ -161,18 +162,18 @@ def no_ends(p: ProgramArrays, n_contexts: int) -> PathEnds:
 
 
 class Iteration(NamedTuple):
-    """One iteration of a context's path, as a log is told; sizes are the scaled program's."""
+    """One iteration of a context's path, as a log gets it; sizes are the scaled program's."""
 
     context: int  # its place in the batch that is being solved
     iteration: int
-    mu: float  # of slack·multiplier, weighed
+    mu: float  # of slack·multiplier, weighted
     primal_residual: float
     dual_residual: float
     gap: float
 
 
 class Watch(NamedTuple):
-    """Until when paths are followed, and who is told of every iteration."""
+    """Until when paths are followed, and what is called with every iteration."""
 
     deadline: float = np.inf  # of `time.monotonic`
     log: Callable[[Iteration], object] | None = None
@@ -184,24 +185,25 @@ def follow_paths(
     max_iterations: int,
     targets: Array,
     watch: Watch | None = None,
+    start: Points | None = None,
 ) -> tuple[PathEnds, PathEnds, Array, Array]:
-    """Solve every context.
+    """Solve every context, from points near their solutions where some are given.
 
     Returns the solutions; the points of the central path at the `targets` ``(B,)``, in each
     context's own scaled units, which are the solutions where a target is 0; how each path
     ended (`CONVERGED` and so on); and its iterations.
     """
     n_contexts = p.weights.shape[0]
-    solutions = no_ends(p, n_contexts)
-    centres = no_ends(p, n_contexts) if targets.any() else solutions
     ended, iterations = np.zeros(n_contexts, np.int64), np.zeros(n_contexts, np.int64)
     n_threads, targets = torch.get_num_threads(), np.ascontiguousarray(targets, float)
     watch = Watch() if watch is None else watch
     seconds, log = max(watch.deadline - time.monotonic(), 0.0), watch.log
-    told = None if log is None else lambda *values: log(Iteration(*values))
-    settings = (n_threads, tolerance, max_iterations, seconds, told)
+    report = None if log is None else lambda *values: log(Iteration(*values))
+    settings = (n_threads, tolerance, max_iterations, seconds, report)
     try:
-        _core.follow(p, *settings, targets, solutions, centres, ended, iterations)
+        solutions = no_ends(p, n_contexts)
+        centres = no_ends(p, n_contexts) if targets.any() else solutions
+        _core.follow(p, *settings, targets, start, solutions, centres, ended, iterations)
     except MemoryError as error:
         raise InsufficientMemoryError(
             f"{error}: solve fewer scenarios, or give large matrices of zeros as sparse ones"
