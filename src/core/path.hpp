@@ -52,14 +52,11 @@ inline void copy_point(
 // them at the distance of the rows.
 template <int W>
 inline void hold(Work& w, double target) {
-    const double total = sum_over<W>(w, w.r, w.g, [&]<int N>(Size a) {
-        return Lanes<N>::load(w.barrier + a);
-    });
-    w.hold += target * total;
+    w.hold += target * w.barrier_sum;
     const Pattern& P = w.structure().P;
     for (int a = 0; a < w.n; ++a) {
         for (int c = P.starts[a]; c < P.starts[a + 1]; ++c) {
-            if (P.columns[c] == a) w.P[c] += target * total;
+            if (P.columns[c] == a) w.P[c] += target * w.barrier_sum;
         }
     }
 }
@@ -76,10 +73,11 @@ inline double merit(const Work& w, double target) {
 // slack·λ = ω·target exactly, else at the solution. The first point whose μ is not above twice
 // `early` is put aside: the next one may be off the centre by far.
 template <int W>
-inline Outcome follow(const Work& w, const Options& options, double target, double early) {
+inline Outcome follow(Work& w, const Options& options, double target, double early) {
     const bool linear = w.curved == 0.0 && w.hold == 0.0;
     double best = INFINITE, lowest = INFINITE;
     int waited = 0, iteration = 0, ended = STALLED;
+    bool is_best = false;
     inequality_rows<W>(w, w.point, w.Ax);
     for (; iteration <= options.max_iterations; ++iteration) {
         const Progress now = measure<W>(w, target);
@@ -100,10 +98,8 @@ inline Outcome follow(const Work& w, const Options& options, double target, doub
         const bool falling = now.mu < 0.9 * lowest && now.mu > VANISHED;
         waited = worst < 0.9 * best || falling ? 0 : waited + 1;
         if (falling) lowest = now.mu;
-        if (worst < best) {
-            best = worst;
-            copy_point(w, w.point, w.slack, w.best, w.best_slack);
-        }
+        is_best = worst < best;
+        if (is_best) best = worst;
         if (waited >= (best > ACCEPTED_MERIT ? PATIENCE : 2) || !std::isfinite(worst)) break;
         const Listener& listener = options.listener;
         const double progress[] = {now.mu, now.primal, now.dual, now.gap};
@@ -111,10 +107,11 @@ inline Outcome follow(const Work& w, const Options& options, double target, doub
             ended = STOPPED;
             break;
         }
-        take_step<W>(w, now, linear, waited >= 2, target);
+        take_step<W>(w, now, linear, waited >= 2, target, is_best);
+        is_best = false;
     }
     if (iteration > options.max_iterations) iteration = options.max_iterations;
-    if (best < INFINITE) copy_point(w, w.best, w.best_slack, w.point, w.slack);
+    if (best < INFINITE && !is_best) copy_point(w, w.best, w.best_slack, w.point, w.slack);
     if (early > 0.0) copy_point(w, w.point, w.slack, w.early, w.early_slack);
     return {ended, iteration};
 }
@@ -147,7 +144,7 @@ inline Outcome solve_context(Work& w, const Options& options, double target) {
 
 // Go from the workspace's point to the centre at `target`; returns how that ended.
 template <int W>
-inline int seek_centre(const Work& w, const Options& options, double target) {
+inline int seek_centre(Work& w, const Options& options, double target) {
     const Outcome outcome = follow<W>(w, options, target, 0.0);
     if (outcome.ended == STALLED && merit<W>(w, target) <= NEARLY_CENTRED) return CONVERGED;
     return outcome.ended;

@@ -39,17 +39,19 @@ struct Work {
     // Of the context that is loaded.
     int M, tiles, valid;  // scenarios, their tiles, and how many of the last one's lanes count
     Size of_u, of_rows, of_nus, scenario_rows;  // lengths of vectors
+    double barrier_sum;  // of all rows' ω
     double hold;   // curvature that keeps a centre from going to infinity
     double floor;  // of Θ⁻¹
     double reach;  // the largest distance to a row's boundary
     double curved;  // the largest curvature
     bool linking;
+    bool near;  // whether a row of the factored system is nearly active
 
     // The iterate, the best one so far, the end of a first try, one near a centre that is wanted
     // later, the right-hand sides of the predictor and the corrector, a direction, and what
     // refinement needs.
     Point point, best, first, early, right, corrected, step, error, correction;
-    Point kept;  // a direction that a corrector is blended with, or given back for
+    Point kept;  // the predictor's direction, or one that a corrector is given back for
     double *kept_Ax, *kept_change;
     double *slack, *best_slack, *first_slack, *early_slack, *inverse_slack, *inverse_dual;
     double *Ax, *step_Ax, *correction_Ax, *change;
