@@ -19,6 +19,7 @@ LAYERS = [
     *("exceptions", "display", "storage", "validation", "tables", "scenarios", "problems"),
     *("solvers", "cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
     *("evaluation", "figures", "plots", "explanation", "planner", "report", "serving"),
+    "mlflow",
     *("testing", "cli"),
 ]
 # Neighbours in that line who must not know each other.

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import torch
 from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.externals.loky.process_executor import ProcessPoolExecutor, TerminatedWorkerError
 
-from forewise.exceptions import ForewiseError, MissingDependencyError
+import forewise as fw
 from forewise.validation.parameters import require_count
 
 TaskT = TypeVar("TaskT")
@@ -25,7 +25,7 @@ _ATTEMPTS = 5
 _IDLE_SECONDS = 10  # after which a worker ends whose driver was killed
 
 
-class WorkerLostError(ForewiseError, RuntimeError):
+class WorkerLostError(fw.ForewiseError, RuntimeError):
     """Workers died again and again."""
 
 
@@ -90,6 +90,13 @@ class Map:
                 yield from Parallel(self.n_jobs)(calls[start : start + self.n_jobs])
 
 
+def in_new_process(function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+    """The result of a call in a process of its own, started for it."""
+    with ProcessPoolExecutor(1) as pool:
+        result: ResultT = pool.submit(function, *arguments).result()
+    return result
+
+
 def _in_worker(
     function: Callable[[TaskT], ResultT], number: int, task: TaskT
 ) -> tuple[int, ResultT]:
@@ -104,7 +111,7 @@ def _connect_to_ray(address: str) -> None:
         import ray
         from ray.util.joblib import register_ray
     except ImportError as error:
-        raise MissingDependencyError(
+        raise fw.exceptions.MissingDependencyError(
             "Map(ray=...) needs Ray, which is not installed: pip install 'forewise-lab[ray]'"
         ) from error
     if not ray.is_initialized():
@@ -112,7 +119,7 @@ def _connect_to_ray(address: str) -> None:
         try:
             ray.init(address=address, **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ForewiseError(
+            raise fw.ForewiseError(
                 f"no Ray cluster could be reached at {address!r}: {error}"
             ) from error
     register_ray()

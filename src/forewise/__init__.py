@@ -7,10 +7,8 @@ program per context. These are the names for everyday use; the rest is in namesp
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
-
-__version__ = "0.1.0"
 
 # Where each name comes from. A module is imported when one of its names is first asked for, so
 # that nothing is paid for before it is needed.
@@ -47,6 +45,7 @@ _NAMESPACES = {
     "features": "forewise.features",
     "learners": "forewise.learners",
     "metrics": "forewise.evaluation",
+    "mlflow": "forewise.mlflow",
     "plots": "forewise.plots",
     "policy": "forewise.policy",
     "predictors": "forewise.predictors",
@@ -60,11 +59,13 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [*_HOME_OF, *_NAMESPACES]
 
 if TYPE_CHECKING:
+    __version__: str
     from forewise import datasets as datasets
     from forewise import evaluation as metrics  # noqa: F401
     from forewise import exceptions as exceptions
     from forewise import features as features
     from forewise import learners as learners
+    from forewise import mlflow as mlflow
     from forewise import plots as plots
     from forewise import policy as policy
     from forewise import predictors as predictors
@@ -133,8 +134,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMESPACES:
-        value: Any = import_module(_NAMESPACES[name])
+    if name == "__version__":
+        value: Any = metadata.version("forewise")  # pyproject.toml's, and it stands nowhere else
+    elif name in _NAMESPACES:
+        value = import_module(_NAMESPACES[name])
     elif name in _HOME_OF:
         value = getattr(import_module(_HOME_OF[name]), name)
     else:
@@ -144,4 +147,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from forewise import _core
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.censoring import N_DRAWS, Completion, expanded, shared
-from forewise.predictors.sampling import (
-    mean_and_std,
-    outcome_order,
-    standardise,
-    weighted_scenarios,
-)
+from forewise.predictors.censoring import N_DRAWS, Completion, expanded
+from forewise.predictors.sampling import mean_and_std, outcome_order, standardise
 from forewise.scenarios import Scenarios
 from forewise.validation.censored import check_censored, require_known
 from forewise.validation.parameters import as_random_state, require_count
@@ -100,6 +96,18 @@ class ForestPredictor(TreePredictor):
         Columns tried at each split, as in scikit-learn; all by default.
     n_jobs : int, optional
         Threads that grow trees, one per core by default. The trees do not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(size=(200, 3))
+    >>> y = 10.0 + 10.0 * (X[:, 0] > 0.5) + random.normal(size=200)
+    >>> forest = fw.ForestPredictor(n_trees=20, random_state=0).fit(X, y)
+    >>> low, high = forest.sample([[0.2, 0.5, 0.5], [0.8, 0.5, 0.5]], 64).values.mean(1)
+    >>> bool(low < 12) and bool(high > 18)
+    True
     """
 
     n_trees: int = 100
@@ -166,16 +174,14 @@ class ForestPredictor(TreePredictor):
         parent = np.arange(n_nodes)
         inner = np.flatnonzero(self.left_ >= 0)
         parent[self.left_[inner]] = parent[self.right_[inner]] = inner
-        judged = np.linspace(
-            0, len(leaves) - 1, min(len(leaves), _JUDGED_ROWS, _JUDGED_ENTRIES // len(leaves))
-        ).astype(int)
+        judged = evaluated_rows(len(leaves))
         best, least = np.arange(n_nodes), np.inf
         for size in _LEAF_SIZES:
             top = np.arange(n_nodes)
             while (small := (sizes[parent[top]] < 2 * size) & (parent[top] != top)).any():
                 top = np.where(small, parent[top], top)
             weights = _out_of_bag_weights(top[leaves], n_nodes, judged, outside[judged])
-            loss = _crps(y, weights, y[judged])
+            loss = weighted_crps(y, weights, y[judged])
             if loss < least:
                 best, least = top, loss
         return best
@@ -186,10 +192,18 @@ class ForestPredictor(TreePredictor):
             return super()._leaves(X.astype(np.float32))
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        width = min(n_scenarios, len(self.outcomes_))
-        return weighted_scenarios(
-            self.outcomes_, X, shared(self._weights, self.row_of_), width, random
-        )
+        """Outcomes picked by their weights, as `weighted_scenarios` does, in one compiled pass."""
+        n_outcomes = len(self.outcomes_)
+        row_of = np.arange(n_outcomes) if self.row_of_ is None else self.row_of_
+        share = 1 / np.bincount(row_of)[row_of]
+        whole = (self.left_, self.right_, self.feature_, self.threshold_, self.roots_)
+        forest = (*whole, self.leaf_rows_, self.leaf_starts_, row_of, share, int(row_of.max()) + 1)
+        with np.errstate(over="ignore"):
+            contexts = X.astype(np.float32).astype(np.float64)  # as in `_leaves`
+        shape = len(X), min(n_scenarios, n_outcomes)
+        picks, weights = np.empty(shape, dtype=np.int64), np.empty(shape)
+        _core.pick_from_forest(forest, contexts, random.random(), picks, weights)
+        return Scenarios(self.outcomes_[picks], weights)
 
     def _weights(self, contexts: np.ndarray) -> np.ndarray:
         """Weight of each training row, (n_contexts, n_rows); rows sum to one."""
@@ -269,6 +283,19 @@ def completed(X: Any, y: Any, censored: Any, random_state: Any = 0) -> np.ndarra
 
     For methods that cannot take `censored`; they believe the draws to be outcomes. Each is drawn
     given its context, from what a `ForestPredictor` learns of outcomes beyond bounds.
+
+    Examples
+    --------
+    The third day was sold out after 7; that row gets a draw beyond 7:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.arange(12.0)[:, None]
+    >>> y = np.array([5, 9, 7, 6, 8, 10, 5, 9, 11, 6, 8, 10.0])
+    >>> sold_out = np.arange(12) == 2
+    >>> demand = fw.predictors.completed(X, y, sold_out)
+    >>> bool(demand[2, 0] >= 7), bool((demand[~sold_out, 0] == y[~sold_out]).all())
+    (True, True)
     """
     contexts, outcomes = check_training_data(ForestPredictor(), X, y)
     flags = check_censored(censored, y, outcomes)
@@ -314,8 +341,18 @@ def _out_of_bag_weights(
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
-def _crps(outcomes: np.ndarray, weights: np.ndarray, seen: np.ndarray) -> float:
-    """Mean CRPS of weighted outcomes, each column in units of its spread."""
+def evaluated_rows(n_rows: int) -> np.ndarray:
+    """Some rows, evenly spread, on which settings are compared in bounded time."""
+    most = max(1, min(n_rows, _JUDGED_ROWS, _JUDGED_ENTRIES // n_rows))
+    return np.linspace(0, n_rows - 1, most).astype(int)
+
+
+def weighted_crps(outcomes: np.ndarray, weights: np.ndarray, seen: np.ndarray) -> float:
+    """Mean CRPS of weighted outcomes, each column in units of its spread.
+
+    `outcomes` (n_rows, n_outcomes) with `weights` (n_contexts, n_rows), judged by what was `seen`
+    (n_contexts, n_outcomes).
+    """
     total, spreads = 0.0, mean_and_std(outcomes)[1]
     for column, spread in enumerate(spreads):
         if spread > 0:

@@ -28,6 +28,18 @@ class Newsvendor(Problem):
     shortage, excess : float or array (n_items,)
         Cost of a unit too few and of a unit too many, at least 0 and not both 0. Two scalars
         serve any number of items.
+
+    Examples
+    --------
+    A unit too few costs three times as much as one too many, so the order is the 0.75 quantile:
+
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(shortage=3.0, excess=1.0)
+    >>> demand = fw.Scenarios([[[10.0], [20.0], [30.0], [40.0]]])
+    >>> fw.solve(problem, demand).decision
+    tensor([[30.]], dtype=torch.float64)
+    >>> problem.cost([[30.0]], [[33.0]])
+    tensor([9.], dtype=torch.float64)
     """
 
     shortage: torch.Tensor
@@ -89,8 +101,7 @@ class Newsvendor(Problem):
         return ScenarioProgram(
             weights=scenarios.weights,
             q=costs.new_zeros(1, n),
-            G=-eye[None],
-            h=costs.new_zeros(1, n),
+            lower=costs.new_zeros(1, n),
             d=costs[None, None],
             **shortage_and_excess(demand, eye),
         )
@@ -104,15 +115,15 @@ def order_constraints(n_items: int, *more: NamedRow) -> Constraints:
 
 
 def shortage_and_excess(demand: torch.Tensor, eye: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The scenario rows that make u_j = (shortage, excess) of the order z.
+    """The scenario rows and bounds that make u_j = (shortage, excess) of the order z.
 
     y_j − z ≤ shortage_j,  z − y_j ≤ excess_j,  0 ≤ shortage_j,  0 ≤ excess_j.
     """
     n = len(eye)
-    recourse = torch.eye(2 * n, dtype=eye.dtype, device=eye.device)
     demand = demand.to(eye.dtype)
     return {
         "T": torch.cat([-eye, eye])[None, None],
-        "W": -torch.cat([recourse, recourse])[None, None],
-        "r": torch.cat([-demand, demand, demand.new_zeros(*demand.shape[:2], 2 * n)], dim=-1),
+        "W": -torch.eye(2 * n, dtype=eye.dtype, device=eye.device)[None, None],
+        "r": torch.cat([-demand, demand], dim=-1),
+        "recourse_lower": eye.new_zeros(1, 1, 2 * n),
     }

@@ -7,7 +7,7 @@ To add a solver: a frozen dataclass (``repr=False``) that derives from `ProgramS
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 
@@ -28,7 +28,17 @@ P = TypeVar("P", ScenarioProgram, ConicProgram, IntegerProgram)
 
 
 class Solver(ABC):
-    """HOW a problem is solved. A solver holds settings and no state."""
+    """HOW a problem is solved. A solver holds settings and no state.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> solver = fw.solvers.WeightedQuantileSolver()
+    >>> solver.unsupported_reason(fw.Newsvendor(3.0, 1.0)) is None
+    True
+    >>> solver.unsupported_reason(fw.Portfolio([1.0], minimum_return=1.0))
+    'a quantile solves Newsvendor only, not Portfolio; use AutoSolver()'
+    """
 
     @abstractmethod
     def unsupported_reason(self, problem: Problem) -> str | None:
@@ -37,6 +47,10 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve every context; failures are statuses, not exceptions."""
+
+    def starting_from(self, start: Solution) -> Self:
+        """The solver, beginning near an earlier solution; itself where it begins nowhere."""
+        return self
 
     def __repr__(self) -> str:
         return described(self)
@@ -72,7 +86,20 @@ class TypedSolver(Solver, Generic[P]):
 
 
 class ProgramSolver(TypedSolver[ScenarioProgram]):
-    """A solver of scenario programs, and so of every linear or quadratic problem."""
+    """A solver of scenario programs, and so of every linear or quadratic problem.
+
+    Examples
+    --------
+    Whatever derives from it solves every linear or quadratic problem, with the same result:
+
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(3.0, 1.0)
+    >>> scenarios = fw.Scenarios([[[1.0], [2.0], [3.0], [4.5]]], weights=[[0.2, 0.2, 0.2, 0.4]])
+    >>> for solver in (fw.InteriorPointSolver(), fw.ReferenceSolver()):
+    ...     print(fw.solve(problem, scenarios, solver).decision.round(decimals=5).item())
+    4.5
+    4.5
+    """
 
     program_type = ScenarioProgram
 
@@ -85,7 +112,7 @@ def solver_for(program_type: type[Program], *solvers: TypedSolver[Any]) -> Typed
 def valid_contexts(program: ScenarioProgram) -> torch.Tensor:
     """Mask of the contexts whose data are all finite, ``(n_contexts,)``."""
     valid = torch.ones(program.n_contexts, dtype=torch.bool, device=program.weights.device)
-    stored = (program.block(name) for name in ("weights", *BLOCKS))
+    stored = (program.block(name) for name in ("weights", *BLOCKS))  # bounds are rows by now
     tensors = (b.entries if isinstance(b, SparseBlock) else b for b in stored)
     blocks = [block.detach() for block in tensors if block.numel()]
     # A sum is finite only if its terms are, and much faster than looking at each of them.

@@ -72,7 +72,15 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class WeightedQuantileSolver(Solver):
-    """The newsvendor's decision: each item's weighted quantile of demand, at least 0."""
+    """The newsvendor's decision: each item's weighted quantile of demand, at least 0.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> demand = fw.Scenarios([[[10.0], [20.0], [30.0]]], weights=[[0.5, 0.3, 0.2]])
+    >>> fw.solve(fw.Newsvendor(3.0, 1.0), demand, fw.solvers.WeightedQuantileSolver()).decision
+    tensor([[20.]], dtype=torch.float64)
+    """
 
     def unsupported_reason(self, problem: Problem) -> str | None:
         """Only a `Newsvendor` is solved by a quantile."""
@@ -119,6 +127,17 @@ class DualSearchSolver(Solver):
     crosses zero: one look-up among its sorted scenarios. The spending falls with the
     multiplier, piecewise linearly: many multipliers are tried at once, until the two that
     enclose the budget lie on one piece. It is exact, and as fast as sorting.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> problem = fw.datasets.nvqp_problem(budget=6000.0)
+    >>> data = fw.datasets.nvqp(2, random_state=0)
+    >>> scenarios = data.true_scenarios(50)
+    >>> fast = fw.solve(problem, scenarios, fw.solvers.DualSearchSolver())
+    >>> general = fw.solve(problem, scenarios, fw.InteriorPointSolver())
+    >>> bool((fast.decision - general.decision).abs().max() < 1e-4)
+    True
     """
 
     def unsupported_reason(self, problem: Problem) -> str | None:
@@ -366,26 +385,31 @@ def _solution(
     bound_dual = slope.clamp_min(0)
     short_bound = weight * (2 * q_s * short + c_s) - short_dual
     over_bound = weight * (2 * q_e * over + c_e) - over_dual
-    duals = (
-        bound_dual if limit is None else torch.cat([bound_dual, limit.multiplier], dim=1),
-        demand.new_zeros(len(demand), 0),
-        torch.cat([short_dual, over_dual, short_bound, over_bound], dim=-1),
-        demand.new_zeros(*demand.shape[:2], 0),
-    )
+    duals = {
+        "inequality": bound_dual[:, :0] if limit is None else limit.multiplier,
+        "equality": bound_dual[:, :0],
+        "scenario_inequality": torch.cat([short_dual, over_dual], dim=-1),
+        "scenario_equality": short_dual[..., :0],
+        "lower": bound_dual,
+        "recourse_lower": torch.cat([short_bound, over_bound], dim=-1),
+    }
     cost = (decision * (q * decision + c)).sum(-1)
     scenario_cost = short * (q_s * short + c_s) + over * (q_e * over + c_e)
     objective = cost + (weight * scenario_cost).sum((1, 2))
     found = _residuals(costs, demand, decision, slope, objective, limit)
     optimal = valid & (found.worst <= ACCEPTED) & objective.detach().isfinite()
-    status = tuple(
-        Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
-        for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
-    )
+    if bool(optimal.all()):
+        status = (Status.OPTIMAL,) * len(optimal)
+    else:
+        status = tuple(
+            Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
+            for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
+        )
     return Solution(
         decision=only(optimal, decision),
         recourse=only(optimal, torch.cat([short, over], dim=-1)),
         objective=only(optimal, objective),
-        duals=Duals(*(only(optimal, part) for part in duals)),
+        duals=Duals(**{name: only(optimal, part) for name, part in duals.items()}),
         status=status,
         primal_residual=only(valid, found.primal),
         dual_residual=only(valid, found.dual),

@@ -10,6 +10,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.problems.programs import IntegerProgram
 from forewise.solvers.base import TypedSolver, valid_contexts
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
 from forewise.solvers.libraries import Answer, run_highs
 from forewise.solvers.solution import Solution, Status
@@ -34,6 +35,19 @@ class IntegerSolver(TypedSolver[IntegerProgram]):
         How much better than the decision found another one may be, relative to the cost.
     time_limit : float
         Seconds for one context; one that is not done by then is inaccurate.
+
+    Examples
+    --------
+    Whole shifts of 8 hours, before the hours of work are known:
+
+    >>> import cvxpy as cp
+    >>> import forewise as fw
+    >>> z, y = cp.Variable(1, integer=True, name="shifts"), cp.Parameter(1, name="work")
+    >>> cost = cp.sum(100 * z + 30 * cp.pos(y - 8 * z))
+    >>> problem = fw.CvxpyProblem(cp.Minimize(cost), [z >= 0], decision=z, outcome=y)
+    >>> work = fw.Scenarios([[[20.0], [30.0], [40.0]]])
+    >>> fw.solve(problem, work, fw.solvers.IntegerSolver()).decision
+    tensor([[4.]], dtype=torch.float64)
     """
 
     program_type = IntegerProgram
@@ -49,6 +63,8 @@ class IntegerSolver(TypedSolver[IntegerProgram]):
 
     def solve_program(self, program: IntegerProgram) -> Solution:
         """Solve the contexts one after the other; failures are statuses, not exceptions."""
+        if program.plain.bounds:
+            return solve_with_bounds(program, self.solve_program)
         plain = program.plain
         n = plain.n_decisions
         status = [Status.INVALID] * plain.n_contexts

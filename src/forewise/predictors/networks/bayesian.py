@@ -49,7 +49,7 @@ class BayesianPredictor(NetworkPredictor):
     censored outcome the quantiles learn of a draw from beyond its bound, a `NormalHead` of the
     likelihood of the bound; Σ_k counts it as if it were known.
 
-    When to use: first, on any table. More members make an ensemble: `n_members=16`, or
+    When to use: first, on any table. More members make an ensemble: `n_members=32`, or
     ``EnsemblePredictor(BayesianPredictor())``.
 
     Parameters
@@ -72,10 +72,25 @@ class BayesianPredictor(NetworkPredictor):
     off_support : OffSupportFallback, optional
         Past outcomes in place of scenarios, for contexts off the support of the training data.
     training : Training, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(0.0, 10.0, size=(200, 1))
+    >>> y = X + random.normal(size=X.shape)
+    >>> network = fw.BayesianPredictor((16,), training=fw.Training(epochs=8), random_state=0)
+    >>> scenarios = network.fit(X, y).sample([[2.0], [8.0]], n_scenarios=64, random_state=0)
+    >>> scenarios.values.shape
+    torch.Size([2, 64, 1])
+    >>> low, high = scenarios.values.mean(1).flatten()
+    >>> bool(low < 5 < high)
+    True
     """
 
     hidden_sizes: tuple[int, ...] = (128, 128)
-    n_members: int = 4
+    n_members: int = 8
     inference: Inference | None = None
     head: MemberHead | None = None
     embedding: Embedding | None = None
@@ -88,9 +103,9 @@ class BayesianPredictor(NetworkPredictor):
         epochs=256,
         max_steps=2600,
         batch_size=BatchShare(1 / 8, 32, 256),
-        learning_rate=0.15,
+        learning_rate=0.1,
         schedule=CosLogSchedule(),
-        validation_share=0.25,
+        validation_share=0.125,
     )
     combined_defaults: ClassVar[TrainingDefaults] = TrainingDefaults(
         epochs=20, learning_rate=0.01, schedule=CosineSchedule()

@@ -18,7 +18,18 @@ from forewise.validation.parameters import came_as, require_choice, require_coun
 
 
 class Schedule(ABC):
-    """What the learning rate is multiplied with, epoch by epoch."""
+    """What the learning rate is multiplied with, epoch by epoch.
+
+    Examples
+    --------
+    One method is enough for a schedule of one's own:
+
+    >>> import forewise as fw
+    >>> class Halves(fw.predictors.Schedule):
+    ...     def factor(self, epoch, epochs):
+    ...         return 1.0 if epoch < epochs / 2 else 0.1
+    >>> training = fw.Training(schedule=Halves())
+    """
 
     @abstractmethod
     def factor(self, epoch: float, epochs: int) -> float:
@@ -31,7 +42,15 @@ class Schedule(ABC):
 
 @dataclass(frozen=True)
 class CosineSchedule(Schedule):
-    """Half a cosine from 1 down to `last`, after a linear warm-up over a share of the epochs."""
+    """Half a cosine from 1 down to `last`, after a linear warm-up over a share of the epochs.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> schedule = fw.predictors.CosineSchedule(last=0.1, warm_up=0.0)
+    >>> [round(schedule.factor(epoch, epochs=5), 2) for epoch in range(5)]
+    [1.0, 0.87, 0.55, 0.23, 0.1]
+    """
 
     last: float = 0.01
     warm_up: float = 0.03
@@ -50,7 +69,15 @@ class CosineSchedule(Schedule):
 
 @dataclass(frozen=True)
 class ExponentialSchedule(Schedule):
-    """`rate` to the power of the epoch; the paper's, with 0.99. Suits training with `patience`."""
+    """`rate` to the power of the epoch; the paper's, with 0.99. Suits training with `patience`.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> schedule = fw.predictors.ExponentialSchedule(rate=0.5)
+    >>> [schedule.factor(epoch, epochs=4) for epoch in range(4)]
+    [1.0, 0.5, 0.25, 0.125]
+    """
 
     rate: float = 0.99
 
@@ -67,6 +94,13 @@ class CosLogSchedule(Schedule):
     """Cosine cycles from 0 to 1 and back, each twice as long as the one before; changes every step.
 
     RealMLP's. Every cycle ends with small steps, so that the best epoch may be an early one.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> schedule = fw.predictors.CosLogSchedule(n_waves=2)
+    >>> [round(schedule.factor(epoch, epochs=8), 2) for epoch in range(8)]
+    [0.0, 0.98, 0.32, 0.07, 0.72, 0.99, 0.65, 0.19]
     """
 
     n_waves: int = 4
@@ -87,6 +121,12 @@ class TimeOrdered:
     """Holds out runs of consecutive rows, for rows in order of time: the last ones.
 
     Of a network whose members hold out a fold each, every fold is a run.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.Training(validation_share=fw.predictors.TimeOrdered(0.2)).validation_share
+    TimeOrdered(share=0.2)
     """
 
     share: float = 0.25
@@ -140,7 +180,7 @@ class Training:
         128; for a `BayesianPredictor` an eighth of the rows, as a power of two from 32 to 256.
     learning_rate : float, optional
         Where the schedule starts; 0.002. A `BayesianPredictor` has weights of size 1 in every
-        layer, and 0.15.
+        layer, and 0.1.
     schedule : Schedule, optional
         `CosineSchedule()`, `ExponentialSchedule(0.99)`, the paper's, or `CosLogSchedule()`, the
         default of a `BayesianPredictor`.
@@ -153,7 +193,7 @@ class Training:
         weights of the best epoch are kept.
     validation_share : float or TimeOrdered, optional
         Share of the rows split off at random to validate on when none are given, 0.15; 0 keeps the
-        last epoch. Every member of a `BayesianPredictor` holds out another share, 0.25.
+        last epoch. Every member of a `BayesianPredictor` holds out another eighth.
         `TimeOrdered(0.15)` is for rows in order of time.
     checkpoint : path, optional
         Folder for the state of an unfinished fit, written after every epoch and emptied at the
@@ -165,6 +205,19 @@ class Training:
         What Ctrl-C does. "raise" ends the program; the checkpoint stays. "keep_best" keeps the best
         weights so far (the latest, without validation rows): `fit` returns with a warning, and the
         last record of `history_` has ``"interrupted"``. Not for scripts that save what they fit.
+
+    Examples
+    --------
+    Ten epochs at most, fewer if the last days are not predicted better for three of them:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> share = fw.predictors.TimeOrdered(0.25)
+    >>> training = fw.Training(epochs=10, patience=3, validation_share=share)
+    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
+    >>> network = fw.GaussianPredictor((8,), training=training, random_state=0).fit(X, 5.0 + X)
+    >>> len(network.history_) <= 10
+    True
     """
 
     epochs: int | None = None

@@ -61,9 +61,13 @@ def chance(constraint: Any, level: float) -> ChanceConstraint:
     Examples
     --------
     >>> import cvxpy as cp
+    >>> import forewise as fw
     >>> order, demand = cp.Variable(), cp.Parameter()
-    >>> problem = CvxpyProblem(
-    ...     cp.Minimize(order), [chance(demand <= order, 0.95)], decision=order, outcome=demand)
+    >>> enough = fw.chance(demand <= order, 0.75)
+    >>> problem = fw.CvxpyProblem(cp.Minimize(order), [enough], decision=order, outcome=demand)
+    >>> scenarios = fw.Scenarios([[[8.0], [9.0], [10.0], [11.0]]])
+    >>> bool(fw.solve(problem, scenarios).decision >= 10.0)
+    True
     """
     if not isinstance(level, float | int) or not 0 < level < 1:
         raise InvalidInputError(f"level must be between 0 and 1, but is {level!r}")
@@ -138,4 +142,8 @@ def with_chances(program: ScenarioProgram, chances: list[Chance]) -> ScenarioPro
         "d": program.d[..., kept],
         "D": program.D[..., kept, :][..., kept],
     }
+    for name, bound in program.bounds.items():
+        late = name.startswith("recourse")
+        infinite = -torch.inf if name.endswith("lower") else torch.inf
+        blocks[name] = bound[..., kept] if late else pad(bound, (0, K * M), value=infinite)
     return ScenarioProgram(**blocks)

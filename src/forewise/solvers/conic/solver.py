@@ -9,6 +9,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.problems.programs import ConicProgram
 from forewise.solvers.base import TypedSolver
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.conic.differentiation import attach_gradients
 from forewise.solvers.conic.engines import Answers, ClarabelEngine, ConicEngine, MoreauEngine
 from forewise.solvers.conic.form import ConicForm
@@ -41,6 +42,19 @@ class ConicSolver(TypedSolver[ConicProgram]):
     engine : ConicEngine, optional
         `MoreauEngine()` by default where it is installed (``pip install "forewise[conic]"``): all
         contexts in one batch. `ClarabelEngine()` elsewhere: one after the other.
+
+    Examples
+    --------
+    A warehouse near uncertain customers: the cost is a norm.
+
+    >>> import cvxpy as cp
+    >>> import forewise as fw
+    >>> z, y = cp.Variable(2, name="place"), cp.Parameter(2, name="customer")
+    >>> problem = fw.CvxpyProblem(cp.Minimize(cp.norm(z - y)), [], decision=z, outcome=y)
+    >>> customers = fw.Scenarios([[[0.0, 0.0], [2.0, 0.0], [1.0, 0.5]]])
+    >>> solver = fw.solvers.ConicSolver(engine=fw.solvers.ClarabelEngine())
+    >>> fw.solve(problem, customers, solver).decision.round(decimals=3)
+    tensor([[1.0000, 0.5000]], dtype=torch.float64)
     """
 
     program_type = ConicProgram
@@ -56,6 +70,8 @@ class ConicSolver(TypedSolver[ConicProgram]):
 
     def solve_program(self, program: ConicProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
+        if program.plain.bounds:
+            return solve_with_bounds(program, self.solve_program)
         screened = _screen(program)
         solution = Solution.unsolved(program, screened)
         # A scenario of weight zero is not there. Contexts that have the same ones are a batch.
