@@ -103,8 +103,8 @@ inline void factor(Work& w, Then then) {
     const Structure& s = w.structure();
     const int n = w.n;
     Least apart(1.0);
-    auto put_theta = [&](int tile) {
-        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) {
+    auto put_theta = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
             const auto inverse = Lanes<N>::load(w.inverse_theta + a), unit = Lanes<N>::load(w.unit + a);
             (1.0 / (inverse + w.floor * unit)).store(w.theta + a);
             apart.add(inverse - NEARLY_ACTIVE * unit);
@@ -193,8 +193,8 @@ inline void finish(const Work& w, const Right& right, const Point& out, double* 
     end_columns<W>(w, T, out.z), end_columns<W>(w, F, out.z);
     solve_first_stage(w, right, out);
     begin_times(T, out.z, W), begin_times(F, out.z, W);
-    auto put_rows = [&](int tile) {
-        each_row<W>(w, tile, [&]<int L>(Size a, Lanes<L>) {
+    auto put_rows = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int L>(Size a, Lanes<L>) LANES_LAMBDA {
             const auto asked = Lanes<L>::load(out.rows + a);
             (Lanes<L>::load(w.theta + a) * Lanes<L>::load(out_Ax + a) - asked).store(out.rows + a);
         });
@@ -254,8 +254,8 @@ inline Errors put_errors(
     const Point& error = w.error;
     Largest equal, of_rows;
     double slope = 0.0;
-    auto put_rows = [&](int tile) {
-        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) {
+    auto put_rows = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
             using L = Lanes<N>;
             const L residual = L::load(right.rows + a) - L::load(out_Ax + a) +
                                L::load(w.inverse_theta + a) * L::load(out.rows + a);
@@ -301,13 +301,13 @@ inline double refine(
     const double reach = largest_variable(w, out);
     const Errors errors = put_errors<W>(w, right, out, out_Ax, reach);
     if (errors.slope <= small.slope && errors.equal <= small.equal && errors.rows <= small.rows) return 0.0;
-    solve<W>(w, {error, 1.0, error.rows}, correction, w.correction_Ax, nothing, [&](int tile) {
+    solve<W>(w, {error, 1.0, error.rows}, correction, w.correction_Ax, nothing, [&](int tile) LANES_LAMBDA {
         if (tile != FIRST_STAGE) {
             const Size u = Size(tile) * w.k * W, nus = Size(tile) * w.s * W;
             add(out.u + u, correction.u + u, Size(w.k) * W, 1.0);
             add(out.nus + nus, correction.nus + nus, Size(w.s) * W, 1.0);
         }
-        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
             using L = Lanes<N>;
             (L::load(out.rows + a) + L::load(correction.rows + a)).store(out.rows + a);
             (L::load(out_Ax + a) + L::load(w.correction_Ax + a)).store(out_Ax + a);

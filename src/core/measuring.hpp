@@ -65,8 +65,8 @@ inline Progress measure(const Work& w, double target) {
     double cost = 0.0, dual = 0.0;
     Largest equal, off;
     Sum total, multipliers, drift, costs;
-    auto put_rows = [&](int tile) {
-        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N> mask) {
+    auto put_rows = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N> mask) LANES_LAMBDA {
             using L = Lanes<N>;
             const L slack = L::load(w.slack + a), dual = L::load(point.rows + a);
             const L known = L::load(w.bound + a) - L::load(w.Ax + a);

@@ -61,7 +61,7 @@ struct Wish {
 template <int W>
 inline void put_corrected(const Work& w, int tile, const Wish& wish, const Direction& predictor) {
     const double target = wish.target(), share = wish.share();
-    each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) {
+    each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
         using L = Lanes<N>;
         const L slack = L::load(w.slack + a);
         L product = (-target) * L::load(w.barrier + a);
@@ -98,8 +98,8 @@ inline Steps corrector_steps(
     Steps steps{};
     auto walk = [&](const double* Ax, auto solve_it) {
         LongestStep primal(cap), dual(cap);
-        const double done = solve_it([&](int tile) {
-            each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) {
+        const double done = solve_it([&](int tile) LANES_LAMBDA {
+            each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
                 using L = Lanes<N>;
                 const L change = L::load(w.change + a) - L::load(Ax + a);
                 change.store(w.change + a);
@@ -133,7 +133,7 @@ template <int W>
 inline Steps corrector_steps(
     const Work& w, const Progress& now, const Wish& wish, double fraction, const Direction& predictor
 ) {
-    return corrector_steps<W>(w, now, wish, fraction, [&](int tile) {
+    return corrector_steps<W>(w, now, wish, fraction, [&](int tile) LANES_LAMBDA {
         put_corrected<W>(w, tile, wish, predictor);
     });
 }
@@ -150,11 +150,11 @@ inline Prediction predict(Work& w, double mu) {
     const Right right{w.right, 1.0, w.right.rows};
     const Direction to = predictor_of(w);
     begin<W>(w);
-    factor<W>(w, [&](int tile) { reduce<W>(w, tile, right, to.point); });
+    factor<W>(w, [&](int tile) LANES_LAMBDA { reduce<W>(w, tile, right, to.point); });
     LongestStep primal(1.0), dual(1.0);
     Sum of_change, of_multiplier, of_both;  // what the products slack·λ gain
-    finish<W>(w, right, to.point, to.Ax, [&](int tile) {
-        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N> mask) {
+    finish<W>(w, right, to.point, to.Ax, [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N> mask) LANES_LAMBDA {
             using L = Lanes<N>;
             const L slack = L::load(w.slack + a), step = L::load(to.point.rows + a);
             const L change = L::load(w.right.rows + a) - slack - L::load(to.Ax + a);
@@ -188,7 +188,7 @@ inline Steps correct_centrality(
         const double primal = smaller(1.0, LONGER * steps.primal + MORE);
         const double dual = smaller(1.0, LONGER * steps.dual + MORE);
         Steps longer = corrector_steps<W>(w, now, wish, fraction, [&](int tile) {
-            each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) {
+            each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
                 using L = Lanes<N>;
                 const L slack = L::load(w.slack + a), centre = target * L::load(w.barrier + a);
                 const L product = (slack + primal * L::load(w.change + a)) *
