@@ -6,7 +6,8 @@
 //     [ A  −Θ⁻¹   0  ] [λ] = [rows      ]      A, E: all inequalities, all equalities
 //     [ E   0     0  ] [ν]   [equalities]      H: the cost's second derivatives
 //
-// The predictor step, the corrector step and the backward pass are all solutions of it. The scenarios
+// The predictor step, the corrector step and the backward pass are all solutions of it. What belongs to a
+// tile is done while the tile is in the cache: callers hand in what comes before and after. The scenarios
 // touch each other through z alone, so that each scenario's (u_j, ν_j) is eliminated by itself: first
 // the variables that take one division each (`simple_recourse`), then those that hold the scenario
 // together (`linking_recourse`). One n × n system is left.
@@ -21,9 +22,9 @@ namespace forewise::FOREWISE_ISA {
 
 // A floor of Θ⁻¹, in units of its row, keeps the elimination from dividing by nearly nothing.
 // Refinement takes back what it changes.
+constexpr double SIMPLE_FLOOR = 1e-12, LINKING_FLOOR = 1e-14;
 // A row is nearly active when its Θ⁻¹ is below this, in units of the row.
 constexpr double NEARLY_ACTIVE = 1e-8;
-constexpr double SIMPLE_FLOOR = 1e-12, LINKING_FLOOR = 1e-14;
 
 // S := S + T'κT over the rows with nothing but simple variables.
 template <int W>
@@ -274,7 +275,8 @@ inline Errors put_errors(
         slope += put_left<W>(w, tile, w.k, error.u, right.point.u, right.share);
         const Size first = Size(tile) * w.s * W;
         for (Size i = first; i < first + Size(w.s) * W; i += W) {
-            const auto left = right.share * Lanes<W>::load(right.point.nus + i) - Lanes<W>::load(error.nus + i);
+            const auto given = right.share * Lanes<W>::load(right.point.nus + i);
+            const auto left = given - Lanes<W>::load(error.nus + i);
             left.store(error.nus + i);
             equal.add(left);
         }

@@ -98,7 +98,9 @@ inline Progress measure(const Work& w, double target) {
         }
         products.of(tile);
         dual += put_left<W>(w, tile, w.k, right.u, w.cost, -1.0);
-        for (Size i = u; i < end; i += W) drift.add((0.0 - mask) * L::load(point.u + i) * L::load(right.u + i));
+        for (Size i = u; i < end; i += W) {
+            drift.add((0.0 - mask) * L::load(point.u + i) * L::load(right.u + i));
+        }
         const Size first = Size(tile) * w.s * W;
         for (Size i = first; i < first + Size(w.s) * W; i += W) {
             const L left = L::load(w.equals + i) - L::load(right.nus + i);

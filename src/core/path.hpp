@@ -27,6 +27,9 @@ enum Ended : int {
 constexpr double CENTRED = 1e-11;  // residuals and relative deviation of a point that is on the path
 constexpr double NEARLY_CENTRED = 1e-6;  // the same of a point that is as good as there
 constexpr double GAP = 1e-3;  // tolerance of the relative gap, against that of the residuals
+// Where many bases are optimal, the gap of a linear program may fall slowly to the end: a step that leaves
+// more of it than this is the last one, if it is below the tolerance of the residuals.
+constexpr double SLOW = 0.1;
 constexpr double ACCEPTED_MERIT = 1e-9;  // of a stalled path, to be kept without a second try
 constexpr double FIRST_SHIFT = 0.03, SECOND_SHIFT = 1.0;  // smallest slack at the two starts
 constexpr int PATIENCE = 8;  // iterations without progress before a context is given up
@@ -75,7 +78,7 @@ inline double merit(const Work& w, double target) {
 template <int W>
 inline Outcome follow(Work& w, const Options& options, double target, double early) {
     const bool linear = w.curved == 0.0 && w.hold == 0.0;
-    double best = INFINITE, lowest = INFINITE;
+    double best = INFINITE, lowest = INFINITE, last_gap = 0.0;
     int waited = 0, iteration = 0, ended = STALLED;
     bool is_best = false;
     inequality_rows<W>(w, w.point, w.Ax);
@@ -83,7 +86,10 @@ inline Outcome follow(Work& w, const Options& options, double target, double ear
         const Progress now = measure<W>(w, target);
         const double residual = larger(now.primal, now.dual);
         const double small = target > 0.0 ? CENTRED : options.tolerance;
-        const double small_gap = target > 0.0 ? CENTRED : GAP * options.tolerance;
+        const bool slow = linear && target == 0.0 && now.gap > SLOW * last_gap;
+        const double small_gap =
+            target > 0.0 ? CENTRED : (slow && iteration > 0 ? 1.0 : GAP) * options.tolerance;
+        last_gap = now.gap;
         // The start is a least-squares point, and may pass without having been refined.
         if (iteration > 0 && residual <= small && now.gap <= small_gap) return {CONVERGED, iteration};
         if (now.multipliers > DIVERGING && is_dual_ray<W>(w)) return {DUAL_RAY, iteration};

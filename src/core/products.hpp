@@ -111,7 +111,9 @@ constexpr int FIRST_STAGE = -1;
 template <int W, class Do>
 LANES_INLINE void each_row(const Work& w, int tile, Do f) {
     if (tile == FIRST_STAGE) {
-        each(w.g, [&]<int N>(Size a) LANES_LAMBDA { f.template operator()<N>(w.scenario_rows + a, Lanes<N>(1.0)); });
+        each(w.g, [&]<int N>(Size a) LANES_LAMBDA {
+            f.template operator()<N>(w.scenario_rows + a, Lanes<N>(1.0));
+        });
         return;
     }
     const auto mask = Lanes<W>::load(w.mask + Size(tile) * W);

@@ -17,8 +17,9 @@ constexpr double NEARLY_CENTRED_STEP = 0.1;
 // Expected deviation after which such a step is not corrected again.
 constexpr double EXACTLY_CENTRED = 1e-12;
 constexpr double RECENTRING = 0.8;  // what recentring leaves of μ and the residuals
-// How often a step is refined at most, and the share of the residuals above which its errors are not left
-// to the next step, with a row nearly active or without; errors of rows are relative to their slacks.
+// A step is refined once a row is nearly active; before, the next step takes back what rounding left. How
+// often at most, and above which share of the residuals its errors are not left to the next step; those of
+// rows are relative to their slacks.
 constexpr int REFINEMENTS = 3;
 constexpr double SHARE_LEFT = 0.1, ROWS_LEFT = 0.1;
 constexpr double ACCURATE = 1e-11;  // residuals below which no error is too large,
@@ -69,7 +70,7 @@ inline void put_corrected(const Work& w, int tile, const Wish& wish, const Direc
             product += wish.second_order * L::load(predictor.change + a) * L::load(predictor.point.rows + a);
         }
         const L residual = slack - L::load(w.right.rows + a);
-        (slack - share * residual + product * L::load(w.inverse_dual + a)).store(w.corrected.rows + a);
+        (slack - share * residual + product * L::load(w.inverse_dual + a)).store(w.corrected + a);
         // From here on, the part of the slack's change that does not depend on the direction.
         ((-share) * residual).store(w.change + a);
     });
@@ -93,7 +94,7 @@ template <int W, class Before>
 inline Steps corrector_steps(
     const Work& w, const Progress& now, const Wish& wish, double fraction, Before before
 ) {
-    const Right right{w.right, wish.share(), w.corrected.rows};
+    const Right right{w.right, wish.share(), w.corrected};
     const double cap = 1.0 / fraction;
     Steps steps{};
     auto walk = [&](const double* Ax, auto solve_it) {
@@ -195,8 +196,8 @@ inline Steps correct_centrality(
                                   (L::load(w.point.rows + a) + dual * L::load(w.step.rows + a));
                 const L wanted = smallest_of(largest_of(product, NEAREST * centre), FARTHEST * centre);
                 const L moved = largest_of(wanted - product, (-FARTHEST) * centre);
-                const L rows = L::load(w.corrected.rows + a);
-                (rows - moved * L::load(w.inverse_dual + a)).store(w.corrected.rows + a);
+                const L rows = L::load(w.corrected + a);
+                (rows - moved * L::load(w.inverse_dual + a)).store(w.corrected + a);
                 (share * (L::load(w.right.rows + a) - slack)).store(w.change + a);
             });
         });
