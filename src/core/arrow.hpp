@@ -6,7 +6,8 @@
 //     [ A  −Θ⁻¹   0  ] [λ] = [rows      ]      A, E: all inequalities, all equalities
 //     [ E   0     0  ] [ν]   [equalities]      H: the cost's second derivatives
 //
-// The predictor step, the corrector step and the backward pass are all solutions of it. The scenarios
+// The predictor step, the corrector step and the backward pass are all solutions of it. What belongs to a
+// tile is done while the tile is in the cache: callers hand in what comes before and after. The scenarios
 // touch each other through z alone, so that each scenario's (u_j, ν_j) is eliminated by itself: first
 // the variables that take one division each (`simple_recourse`), then those that hold the scenario
 // together (`linking_recourse`). One n × n system is left.
@@ -22,6 +23,8 @@ namespace forewise::FOREWISE_ISA {
 // A floor of Θ⁻¹, in units of its row, keeps the elimination from dividing by nearly nothing.
 // Refinement takes back what it changes.
 constexpr double SIMPLE_FLOOR = 1e-12, LINKING_FLOOR = 1e-14;
+// A row is nearly active when its Θ⁻¹ is below this, in units of the row.
+constexpr double NEARLY_ACTIVE = 1e-8;
 
 // S := S + T'κT over the rows with nothing but simple variables.
 template <int W>
@@ -94,16 +97,21 @@ inline void factor_first_stage(const Work& w) {
     cholesky(w.N, e, w.scale);
 }
 
-// Factor the system for the workspace's Θ⁻¹ and its floor.
-template <int W>
-inline void factor(const Work& w) {
+// Factor the system for the workspace's Θ⁻¹ and its floor; `then` is called with each tile that is
+// eliminated, while its factor is in the cache.
+template <int W, class Then>
+inline void factor(Work& w, Then then) {
     const Structure& s = w.structure();
     const int n = w.n;
-    const double floor = w.floor;
-    each(w.of_rows, [&]<int N>(Size a) {
-        const auto inverse = Lanes<N>::load(w.inverse_theta + a);
-        (1.0 / (inverse + floor * Lanes<N>::load(w.unit + a))).store(w.theta + a);
-    });
+    Least apart(1.0);
+    auto put_theta = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
+            const auto inverse = Lanes<N>::load(w.inverse_theta + a), unit = Lanes<N>::load(w.unit + a);
+            (1.0 / (inverse + w.floor * unit)).store(w.theta + a);
+            apart.add(inverse - NEARLY_ACTIVE * unit);
+        });
+    };
+    put_theta(FIRST_STAGE);
     fill(w.S, Size(n) * n, 0.0);
     for (int a = 0; a < n; ++a) {
         for (int c = s.P.starts[a]; c < s.P.starts[a + 1] && s.P.columns[c] <= a; ++c) {
@@ -115,9 +123,12 @@ inline void factor(const Work& w) {
     const Size lanes = w.lanes_of_S ? W * Size(n) * (n + 1) / 2 : 0;
     fill(w.S_lanes, lanes, 0.0);
     for (int tile = 0; tile < w.tiles; ++tile) {
+        put_theta(tile);
         eliminate_simple<W>(w, tile);
         if (w.linking) eliminate_linking<W>(w, tile);
+        then(tile);
     }
+    w.near = apart.value() < 0.0;
     add_simple_rows<W>(w);
     if (lanes) {
         for (int a = 0; a < n; ++a) {
@@ -129,13 +140,20 @@ inline void factor(const Work& w) {
     factor_first_stage(w);
 }
 
+// A right-hand side: x-part and equalities, of which so much counts, and inequality rows.
+struct Right {
+    const Point& point;
+    double share;
+    const double* rows;
+};
+
 // z and ν of the reduced system, whose right side is in the place of z.
-inline void solve_first_stage(const Work& w, const Point& right, const Point& out) {
+inline void solve_first_stage(const Work& w, const Right& right, const Point& out) {
     const int n = w.n, e = w.e;
     solve_lower(w.S, n, out.z);
     if (e) {
         for (int i = 0; i < e; ++i) {
-            out.nu[i] = inner(w.bridge + Size(i) * n, out.z, n) - right.nu[i];
+            out.nu[i] = inner(w.bridge + Size(i) * n, out.z, n) - right.share * right.point.nu[i];
         }
         solve_lower(w.N, e, out.nu);
         solve_upper(w.N, e, out.nu);
@@ -144,38 +162,44 @@ inline void solve_first_stage(const Work& w, const Point& right, const Point& ou
     solve_upper(w.S, n, out.z);
 }
 
-// Solve the factored system for one right-hand side; A x comes along. `right` gives the x-part and
-// the equalities, `right_rows` the inequality rows.
+// A solution of the factored system, in parts: `begin`, `reduce` every tile, `finish`.
 template <int W>
-inline void solve(
-    const Work& w, const Point& right, const double* right_rows, const Point& out, double* out_Ax
-) {
+inline void begin(const Work& w) {
+    begin_columns<W>(w, bridge_T(w)), begin_columns<W>(w, bridge_F(w));
+}
+
+// What a tile asks of z.
+template <int W>
+inline void reduce(const Work& w, int tile, const Right& right, const Point& out) {
     using N = Lanes<W>;
+    const Size first = Size(tile) * w.k * W;
+    copy(out.u + first, right.point.u + first, Size(w.k) * W, right.share);
+    reduce_simple<W>(w, tile, right.rows, out);
+    if (w.linking) return reduce_linking<W>(w, tile, right.point, right.share, out);
+    const Bridge T = bridge_T(w);
+    const N mask = N::load(w.mask + Size(tile) * W);
+    const double* shared = w.shared + Size(tile) * w.r * W;
+    for (int i = 0; i < w.t; ++i) add_column<W>(T, tile, i, mask * N::load(shared + Size(i) * W));
+}
+
+// z, and what follows from it in every tile; `then` is called with each tile when it is done.
+template <int W, class Then>
+inline void finish(const Work& w, const Right& right, const Point& out, double* out_Ax, Then then) {
     const Structure& s = w.structure();
     const Size first = w.scenario_rows;
-    for (int a = 0; a < w.g; ++a) out.rows[first + a] = w.theta[first + a] * right_rows[first + a];
-    copy(out.z, right.z, w.n, 1.0);
-    copy(out.u, right.u, w.of_u, 1.0);
-    add_transposed_times(out.z, s.G, w.G, out.rows + first, 1.0);
     const Bridge T = bridge_T(w), F = bridge_F(w);
-    begin_columns<W>(w, T), begin_columns<W>(w, F);
-    for (int tile = 0; tile < w.tiles; ++tile) {
-        reduce_simple<W>(w, tile, right_rows, out);
-        if (w.linking) {
-            reduce_linking<W>(w, tile, right, out);
-        } else {
-            const N mask = N::load(w.mask + Size(tile) * W);
-            const double* shared = w.shared + Size(tile) * w.r * W;
-            for (int i = 0; i < w.t; ++i) {
-                add_column<W>(T, tile, i, mask * N::load(shared + Size(i) * W));
-            }
-        }
-    }
+    for (int a = 0; a < w.g; ++a) out.rows[first + a] = w.theta[first + a] * right.rows[first + a];
+    copy(out.z, right.point.z, w.n, right.share);
+    add_transposed_times(out.z, s.G, w.G, out.rows + first, 1.0);
     end_columns<W>(w, T, out.z), end_columns<W>(w, F, out.z);
-
     solve_first_stage(w, right, out);
-
     begin_times(T, out.z, W), begin_times(F, out.z, W);
+    auto put_rows = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int L>(Size a, Lanes<L>) LANES_LAMBDA {
+            const auto asked = Lanes<L>::load(out.rows + a);
+            (Lanes<L>::load(w.theta + a) * Lanes<L>::load(out_Ax + a) - asked).store(out.rows + a);
+        });
+    };
     for (int tile = 0; tile < w.tiles; ++tile) {
         if (w.linking) {
             restore_linking<W>(w, tile, out.z, out);
@@ -186,49 +210,113 @@ inline void solve(
             }
         }
         restore_simple<W>(w, tile, out, out_Ax);
+        put_rows(tile);
+        if (w.linking) put_kept_of<W>(w, tile, out);
+        then(tile);
     }
     fill(out_Ax + first, w.g, 0.0);
     add_times(out_Ax + first, s.G, w.G, out.z, 1.0);
-    each(w.of_rows, [&]<int L>(Size a) {
-        const auto asked = Lanes<L>::load(out.rows + a);
-        (Lanes<L>::load(w.theta + a) * Lanes<L>::load(out_Ax + a) - asked).store(out.rows + a);
-    });
-    if (w.linking) put_kept<W>(w, out);
+    put_rows(FIRST_STAGE);
+    then(FIRST_STAGE);
+}
+
+inline void nothing(int) {}
+
+// Solve the factored system for one right-hand side; A x comes along. `before` is called with every
+// tile before it is read, `then` when it is done.
+template <int W, class Before, class Then>
+inline void solve(
+    const Work& w, const Right& right, const Point& out, double* out_Ax, Before before, Then then
+) {
+    begin<W>(w);
+    before(FIRST_STAGE);
+    for (int tile = 0; tile < w.tiles; ++tile) {
+        before(tile);
+        reduce<W>(w, tile, right, out);
+    }
+    finish<W>(w, right, out, out_Ax, then);
 }
 
 inline double largest_variable(const Work& w, const Point& x) {
     return larger(largest(x.z, w.n), largest(x.u, w.of_u));
 }
 
-// Correct what rounding left of a solution, against the system before elimination. Returns the size
-// of the correction, relative to the variables.
+// How well a system is solved: the error of the x-part, of the equalities, and of rows as a share of
+// their slacks.
+struct Errors {
+    double slope, equal, rows;
+};
+
+// Put what rounding left of a solution, in the system before elimination, into the workspace.
 template <int W>
+inline Errors put_errors(
+    const Work& w, const Right& right, const Point& out, const double* out_Ax, double reach
+) {
+    const Point& error = w.error;
+    Largest equal, of_rows;
+    double slope = 0.0;
+    auto put_rows = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
+            using L = Lanes<N>;
+            const L residual = L::load(right.rows + a) - L::load(out_Ax + a) +
+                               L::load(w.inverse_theta + a) * L::load(out.rows + a);
+            // What is only rounding must not be chased: Θ would make it large.
+            const L rounding = (ROUNDING * reach) * L::load(w.norms + a);
+            const L left = where_at_most(absolute(residual), rounding, L(0.0), residual);
+            left.store(error.rows + a);
+            of_rows.add(left * L::load(w.inverse_slack + a));
+        });
+    };
+    put_first_curvature(w, out, error);
+    const Conditions<W> products(w, out, error);
+    for (int tile = 0; tile < w.tiles; ++tile) {
+        put_curvature_of<W>(w, tile, out, error);
+        products.of(tile);
+        slope += put_left<W>(w, tile, w.k, error.u, right.point.u, right.share);
+        const Size first = Size(tile) * w.s * W;
+        for (Size i = first; i < first + Size(w.s) * W; i += W) {
+            const auto given = right.share * Lanes<W>::load(right.point.nus + i);
+            const auto left = given - Lanes<W>::load(error.nus + i);
+            left.store(error.nus + i);
+            equal.add(left);
+        }
+        put_rows(tile);
+    }
+    products.end();
+    auto subtract_from = [&](double* residual, const double* given, Size size) {
+        for (Size a = 0; a < size; ++a) residual[a] = right.share * given[a] - residual[a];
+    };
+    subtract_from(error.z, right.point.z, w.n), subtract_from(error.nu, right.point.nu, w.e);
+    put_rows(FIRST_STAGE);
+    return {
+        larger(slope, largest(error.z, w.n)), larger(equal.value(), largest(error.nu, w.e)), of_rows.value()
+    };
+}
+
+// Correct what rounding left of a solution, unless the errors are `small` already. Returns the size of
+// the correction, relative to the variables. `then` is called with every tile when it is done.
+template <int W, class Then>
 inline double refine(
-    const Work& w, const Point& right, const double* right_rows, const Point& out, double* out_Ax
+    const Work& w, const Right& right, const Point& out, double* out_Ax, const Errors& small, Then then
 ) {
     const Point &error = w.error, &correction = w.correction;
-    put_curvature<W>(w, out, error);
-    add_columns<W>(w, out.rows, out, error);
-    put_equality_rows<W>(w, out, error);
-    auto subtract_from = [](double* residual, const double* given, Size size) {
-        for (Size a = 0; a < size; ++a) residual[a] = given[a] - residual[a];
-    };
-    subtract_from(error.z, right.z, w.n), subtract_from(error.u, right.u, w.of_u);
-    subtract_from(error.nu, right.nu, w.e), subtract_from(error.nus, right.nus, w.of_nus);
     const double reach = largest_variable(w, out);
-    each(w.of_rows, [&]<int N>(Size a) {
-        using L = Lanes<N>;
-        const L residual = L::load(right_rows + a) - L::load(out_Ax + a) +
-                           L::load(w.inverse_theta + a) * L::load(out.rows + a);
-        // What is only rounding must not be chased: Θ would make it large.
-        const L rounding = (ROUNDING * reach) * L::load(w.norms + a);
-        where_at_most(absolute(residual), rounding, L(0.0), residual).store(error.rows + a);
+    const Errors errors = put_errors<W>(w, right, out, out_Ax, reach);
+    if (errors.slope <= small.slope && errors.equal <= small.equal && errors.rows <= small.rows) return 0.0;
+    solve<W>(w, {error, 1.0, error.rows}, correction, w.correction_Ax, nothing, [&](int tile) LANES_LAMBDA {
+        if (tile != FIRST_STAGE) {
+            const Size u = Size(tile) * w.k * W, nus = Size(tile) * w.s * W;
+            add(out.u + u, correction.u + u, Size(w.k) * W, 1.0);
+            add(out.nus + nus, correction.nus + nus, Size(w.s) * W, 1.0);
+        }
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
+            using L = Lanes<N>;
+            (L::load(out.rows + a) + L::load(correction.rows + a)).store(out.rows + a);
+            (L::load(out_Ax + a) + L::load(w.correction_Ax + a)).store(out_Ax + a);
+        });
+        then(tile);
     });
-    solve<W>(w, error, error.rows, correction, w.correction_Ax);
-    add(out.z, correction.z, w.n, 1.0), add(out.u, correction.u, w.of_u, 1.0);
-    add(out.rows, correction.rows, w.of_rows, 1.0);
-    add(out.nu, correction.nu, w.e, 1.0), add(out.nus, correction.nus, w.of_nus, 1.0);
-    add(out_Ax, w.correction_Ax, w.of_rows, 1.0);
+    add(out.z, correction.z, w.n, 1.0), add(out.nu, correction.nu, w.e, 1.0);
     return largest_variable(w, correction) / larger(reach, TINY);
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -43,16 +44,17 @@ const Kernels& choose() {
     return baseline::kernels;
 }
 
-// Scratch memory that begins at a line of the cache, zero at first.
+// Scratch memory that begins at a line of the cache, zero at first. What is never written to, of a
+// large one, never becomes memory.
 struct Memory {
+    void* taken;
     double* data;
 
-    explicit Memory(std::size_t count) {
-        const std::size_t bytes = (count * sizeof(double) + 63) / 64 * 64;
-        data = static_cast<double*>(std::aligned_alloc(64, bytes ? bytes : 64));
-        if (data) std::memset(data, 0, bytes);
+    explicit Memory(std::size_t count) : taken(std::calloc(count + 8, sizeof(double))) {
+        const auto address = reinterpret_cast<std::uintptr_t>(taken);
+        data = taken ? reinterpret_cast<double*>((address + 63) / 64 * 64) : nullptr;
     }
-    ~Memory() { std::free(data); }
+    ~Memory() { std::free(taken); }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 };

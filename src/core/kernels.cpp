@@ -112,10 +112,11 @@ void adjoint_range(
         for (Size a = 0; a < w.of_rows; ++a) {
             w.inverse_theta[a] = larger(w.slack[a] / (w.point.rows[a] * ratio), ACTIVE * w.unit[a]);
         }
-        factor<W>(w);
-        solve<W>(w, w.right, w.right.rows, w.step, w.step_Ax);
+        const Right asked{w.right, 1.0, w.right.rows};
+        factor<W>(w, nothing);
+        solve<W>(w, asked, w.step, w.step_Ax, nothing, nothing);
         for (int i = 0; i < ADJOINT_REFINEMENTS; ++i) {
-            corrections[b] = refine<W>(w, w.right, w.right.rows, w.step, w.step_Ax);
+            corrections[b] = refine<W>(w, asked, w.step, w.step_Ax, {-1.0, -1.0, -1.0}, nothing);
             if (corrections[b] <= ADJOINT_REFINED) break;
         }
         unload_point<W>(w, p, b, w.step, {1.0, 1.0 / ratio}, out);

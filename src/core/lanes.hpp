@@ -43,6 +43,8 @@ struct Native<8> {
 };
 
 #define LANES_INLINE inline __attribute__((always_inline))
+// Between a lambda's parameters and its body: sums that it adds to stay in registers.
+#define LANES_LAMBDA __attribute__((always_inline))
 
 template <int W>
 struct Lanes {

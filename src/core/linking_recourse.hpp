@@ -258,7 +258,9 @@ inline void eliminate_linking(const Work& w, int tile) {
 // Half-solve a tile for z = 0, and make of `shared`, and of `pulled` for the equalities, what its
 // rows ask of z.
 template <int W>
-inline void reduce_linking(const Work& w, int tile, const Point& right, const Point& out) {
+inline void reduce_linking(
+    const Work& w, int tile, const Point& right, double share, const Point& out
+) {
     using N = Lanes<W>;
     const Structure& s = w.structure();
     const Elimination& e = w.elimination();
@@ -270,7 +272,7 @@ inline void reduce_linking(const Work& w, int tile, const Point& right, const Po
         N::load(u + Size(s.linking[l]) * W).store(given + Size(e.position_of_linking[l]) * W);
     }
     for (int i = 0; i < w.s; ++i) {
-        N::load(nus + Size(i) * W).store(given + Size(e.position_of_equality[i]) * W);
+        (share * N::load(nus + Size(i) * W)).store(given + Size(e.position_of_equality[i]) * W);
     }
     for (const int i : s.shared) {
         const int kept = e.position_of_kept[i];
@@ -360,14 +362,12 @@ inline void restore_linking(const Work& w, int tile, const double* z, const Poin
 // The multipliers of the kept rows as they were solved for: Θ (A x − b) would make what rounding left
 // of u as large as Θ is.
 template <int W>
-inline void put_kept(const Work& w, const Point& out) {
+inline void put_kept_of(const Work& w, int tile, const Point& out) {
     const Elimination& e = w.elimination();
-    for (int tile = 0; tile < w.tiles; ++tile) {
-        const double* x = w.given + Size(tile) * e.nodes * W;
-        double* rows = out.rows + Size(tile) * w.r * W;
-        for (const Pair& kept : e.kept) {
-            Lanes<W>::load(x + Size(kept.b) * W).store(rows + Size(kept.a) * W);
-        }
+    const double* x = w.given + Size(tile) * e.nodes * W;
+    double* rows = out.rows + Size(tile) * w.r * W;
+    for (const Pair& kept : e.kept) {
+        Lanes<W>::load(x + Size(kept.b) * W).store(rows + Size(kept.a) * W);
     }
 }
 

@@ -224,7 +224,7 @@ inline double load_costs(Work& w, const Program& p, int b, double length) {
 
 // Weights of the rows in the barrier, and the units that follow from them and the norms.
 template <int W>
-inline void load_barrier(const Work& w, const Program& p, int b) {
+inline void load_barrier(Work& w, const Program& p, int b) {
     if (p.barrier.data) load_vectors<W>(w, p.barrier, b, w.barrier);
     for (int tile = 0; tile < w.tiles && !p.barrier.data; ++tile) {
         const auto weight = Lanes<W>::load(w.weight + Size(tile) * W);
@@ -237,6 +237,7 @@ inline void load_barrier(const Work& w, const Program& p, int b) {
         w.inverse_norms[a] = 1.0 / w.norms[a];
         w.unit[a] = w.norms[a] * w.norms[a] / w.barrier[a];
     }
+    w.barrier_sum = sum_over<W>(w, w.r, w.g, [&]<int N>(Size a) { return Lanes<N>::load(w.barrier + a); });
 }
 
 // Put one context's scaled program into the workspace.

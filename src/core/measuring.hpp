@@ -36,30 +36,6 @@ inline double sum_of_largest(const Work& w, const double* values) {
     return total;
 }
 
-// ½ x'H x + q'x, with H x in `Hx`.
-template <int W>
-inline double half_cost(const Work& w, const Point& x, const Point& Hx) {
-    double cost = 0.0;
-    for (int a = 0; a < w.n; ++a) cost += x.z[a] * (0.5 * Hx.z[a] + w.q[a]);
-    return cost + sum_over<W>(w, w.k, 0, [&]<int N>(Size i) {
-               using L = Lanes<N>;
-               return L::load(x.u + i) * (0.5 * L::load(Hx.u + i) + L::load(w.cost + i));
-           });
-}
-
-// Put b − A x into the rows of the right-hand side; returns how far the slacks are from it, in units
-// of the rows. Residuals that are only rounding must not be chased: Θ would make them large.
-inline double put_row_residuals(const Work& w, double rounding) {
-    each(w.of_rows, [&]<int N>(Size a) {
-        using L = Lanes<N>;
-        const L slack = L::load(w.slack + a), known = L::load(w.bound + a) - L::load(w.Ax + a);
-        const L residual = absolute(slack - known) * L::load(w.inverse_norms + a);
-        residual.store(w.change + a);
-        where_at_most(residual, L(rounding), slack, known).store(w.right.rows + a);
-    });
-    return largest(w.change, w.of_rows);
-}
-
 // Largest relative deviation from slack·λ = ω·target.
 inline double deviation(const Work& w, double target) {
     Lanes<8> worst(0.0);
@@ -79,43 +55,75 @@ inline double deviation(const Work& w, double target) {
     return larger(top(worst), last) / target;
 }
 
-inline void negate_residual(double* residual, const double* known, Size size, double sign) {
-    for (Size a = 0; a < size; ++a) residual[a] = sign * known[a] - residual[a];
-}
-
-// Put the affine right-hand side (minus the residuals) into the workspace; tell their sizes.
+// Put the affine right-hand side (minus the residuals), Θ⁻¹ and the reciprocals of slacks and multipliers
+// into the workspace; tell the sizes of the residuals.
 template <int W>
 inline Progress measure(const Work& w, double target) {
     const Point &right = w.right, &point = w.point;
-    put_curvature<W>(w, point, right);
-    double cost = half_cost<W>(w, point, right);
-    add_columns<W>(w, point.rows, point, right);
-    put_equality_rows<W>(w, point, right);
-    negate_residual(right.z, w.q, w.n, -1.0);
-    negate_residual(right.u, w.cost, w.of_u, -1.0);
-    negate_residual(right.nu, w.h_equal, w.e, 1.0);
-    negate_residual(right.nus, w.equals, w.of_nus, 1.0);
-    double dual = larger(largest(right.z, w.n), sum_of_largest<W>(w, right.u));
-    double primal = larger(largest(right.nu, w.e), largest(right.nus, w.of_nus));
     const double size = larger(largest_variable(w, point), 1.0);
-    primal = larger(primal, put_row_residuals(w, ROUNDING * size));
-
-    const double *slack = w.slack, *multiplier = point.rows, *rows = right.rows;
-    auto over_rows = [&](auto f) { return sum_over<W>(w, w.r, w.g, f); };
-    const double total = inner_over<W>(w, w.r, w.g, slack, multiplier);
-    const double barrier = over_rows([&]<int N>(Size a) { return Lanes<N>::load(w.barrier + a); });
-    const double multipliers = inner_over<W>(w, w.r, w.g, multiplier, w.norms);
-    double drift = over_rows([&]<int N>(Size a) {
-        using L = Lanes<N>;
-        return L::load(multiplier + a) * (L::load(rows + a) - L::load(slack + a));
-    });
+    const double rounding = ROUNDING * size;
+    double cost = 0.0, dual = 0.0;
+    Largest equal, off;
+    Sum total, multipliers, drift, costs;
+    auto put_rows = [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N> mask) LANES_LAMBDA {
+            using L = Lanes<N>;
+            const L slack = L::load(w.slack + a), dual = L::load(point.rows + a);
+            const L known = L::load(w.bound + a) - L::load(w.Ax + a);
+            const L residual = absolute(slack - known) * L::load(w.inverse_norms + a);
+            // Residuals that are only rounding must not be chased: Θ would make them large.
+            const L rows = where_at_most(residual, L(rounding), slack, known);
+            rows.store(right.rows + a);
+            off.add(residual);
+            const L both = 1.0 / (slack * dual), inverse_dual = slack * both;
+            (dual * both).store(w.inverse_slack + a);
+            inverse_dual.store(w.inverse_dual + a);
+            (slack * inverse_dual).store(w.inverse_theta + a);
+            const L counted = mask * dual;
+            total.add(counted * slack);
+            multipliers.add(counted * L::load(w.norms + a));
+            drift.add(counted * (rows - slack));
+        });
+    };
+    put_first_curvature(w, point, right);
+    for (int a = 0; a < w.n; ++a) cost += point.z[a] * (0.5 * right.z[a] + w.q[a]);
+    const Conditions<W> products(w, point, right);
+    for (int tile = 0; tile < w.tiles; ++tile) {
+        using L = Lanes<W>;
+        const L mask = L::load(w.mask + Size(tile) * W);
+        const Size u = Size(tile) * w.k * W, end = u + Size(w.k) * W;
+        put_curvature_of<W>(w, tile, point, right);
+        for (Size i = u; i < end; i += W) {
+            costs.add(mask * L::load(point.u + i) * (0.5 * L::load(right.u + i) + L::load(w.cost + i)));
+        }
+        products.of(tile);
+        dual += put_left<W>(w, tile, w.k, right.u, w.cost, -1.0);
+        for (Size i = u; i < end; i += W) {
+            drift.add((0.0 - mask) * L::load(point.u + i) * L::load(right.u + i));
+        }
+        const Size first = Size(tile) * w.s * W;
+        for (Size i = first; i < first + Size(w.s) * W; i += W) {
+            const L left = L::load(w.equals + i) - L::load(right.nus + i);
+            left.store(right.nus + i);
+            equal.add(left);
+            drift.add(mask * L::load(point.nus + i) * left);
+        }
+        put_rows(tile);
+    }
+    products.end();
+    put_rows(FIRST_STAGE);
+    for (int a = 0; a < w.n; ++a) right.z[a] = -w.q[a] - right.z[a];
+    for (int a = 0; a < w.e; ++a) right.nu[a] = w.h_equal[a] - right.nu[a];
+    dual = larger(dual, largest(right.z, w.n));
+    const double primal = larger(larger(largest(right.nu, w.e), equal.value()), off.value());
     // What the residuals do to the cost is the part of the gap that complementarity misses.
-    drift += inner(point.nu, right.nu, w.e) + inner_over<W>(w, w.s, 0, point.nus, right.nus);
-    drift -= inner(point.z, right.z, w.n) + inner_over<W>(w, w.k, 0, point.u, right.u);
-    cost = larger(std::fabs(cost), SMALLEST_COST);
-    dual = larger(dual, std::fabs(drift) / cost);
-    const double gap = target > 0.0 ? deviation(w, target) : total / cost;
-    return {total / larger(barrier, TINY), primal / size, dual, gap, size, multipliers};
+    const double drifted = drift.value() + inner(point.nu, right.nu, w.e) - inner(point.z, right.z, w.n);
+    cost = larger(std::fabs(cost + costs.value()), SMALLEST_COST);
+    dual = larger(dual, std::fabs(drifted) / cost);
+    const double gap = target > 0.0 ? deviation(w, target) : total.value() / cost;
+    return {
+        total.value() / larger(w.barrier_sum, TINY), primal / size, dual, gap, size, multipliers.value()
+    };
 }
 
 template <int W>
@@ -134,7 +142,9 @@ inline bool is_dual_ray(const Work& w) {
     proof -= inner_over<W>(w, w.s, 0, w.equals, point.nus);
     fill(error.z, w.n, 0.0);
     fill(error.u, w.of_u, 0.0);
-    add_columns<W>(w, point.rows, point, error);
+    const Conditions<W> products(w, point, error);
+    for (int tile = 0; tile < w.tiles; ++tile) products.of(tile);
+    products.end();
     const double slope = larger(largest(error.z, w.n), sum_of_largest<W>(w, error.u));
     double total = weighted_size<W>(w, w.r, w.g, point.rows, w.norms);
     for (int a = 0; a < w.e; ++a) total += std::fabs(point.nu[a]) * w.equal_norms[a];
@@ -148,8 +158,15 @@ inline bool is_primal_ray(const Work& w) {
     const Point &point = w.point, &error = w.error;
     double fall = -inner(w.q, point.z, w.n);
     fall -= inner_over<W>(w, w.k, 0, w.cost, point.u);
-    put_curvature<W>(w, point, error);
-    put_equality_rows<W>(w, point, error);
+    const Bridge F = bridge_F(w);
+    begin_times(F, point.z, W);
+    put_first_curvature(w, point, error);
+    for (int tile = 0; tile < w.tiles; ++tile) {
+        put_curvature_of<W>(w, tile, point, error);
+        put_equality_rows_of<W>(w, tile, F, point, error);
+    }
+    fill(error.nu, w.e, 0.0);
+    add_times(error.nu, w.structure().E, w.E, point.z, 1.0);
     double stray = larger(largest(error.z, w.n), sum_of_largest<W>(w, error.u));
     stray = larger(stray, largest(error.nu, w.e));
     stray = larger(stray, largest(error.nus, w.of_nus));

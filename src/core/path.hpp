@@ -27,6 +27,9 @@ enum Ended : int {
 constexpr double CENTRED = 1e-11;  // residuals and relative deviation of a point that is on the path
 constexpr double NEARLY_CENTRED = 1e-6;  // the same of a point that is as good as there
 constexpr double GAP = 1e-3;  // tolerance of the relative gap, against that of the residuals
+// Where many bases are optimal, the gap of a linear program may fall slowly to the end: a step that leaves
+// more of it than this is the last one, if it is below the tolerance of the residuals.
+constexpr double SLOW = 0.1;
 constexpr double ACCEPTED_MERIT = 1e-9;  // of a stalled path, to be kept without a second try
 constexpr double FIRST_SHIFT = 0.03, SECOND_SHIFT = 1.0;  // smallest slack at the two starts
 constexpr int PATIENCE = 8;  // iterations without progress before a context is given up
@@ -52,14 +55,11 @@ inline void copy_point(
 // them at the distance of the rows.
 template <int W>
 inline void hold(Work& w, double target) {
-    const double total = sum_over<W>(w, w.r, w.g, [&]<int N>(Size a) {
-        return Lanes<N>::load(w.barrier + a);
-    });
-    w.hold += target * total;
+    w.hold += target * w.barrier_sum;
     const Pattern& P = w.structure().P;
     for (int a = 0; a < w.n; ++a) {
         for (int c = P.starts[a]; c < P.starts[a + 1]; ++c) {
-            if (P.columns[c] == a) w.P[c] += target * total;
+            if (P.columns[c] == a) w.P[c] += target * w.barrier_sum;
         }
     }
 }
@@ -76,16 +76,20 @@ inline double merit(const Work& w, double target) {
 // slack·λ = ω·target exactly, else at the solution. The first point whose μ is not above twice
 // `early` is put aside: the next one may be off the centre by far.
 template <int W>
-inline Outcome follow(const Work& w, const Options& options, double target, double early) {
+inline Outcome follow(Work& w, const Options& options, double target, double early) {
     const bool linear = w.curved == 0.0 && w.hold == 0.0;
-    double best = INFINITE, lowest = INFINITE;
+    double best = INFINITE, lowest = INFINITE, last_gap = 0.0;
     int waited = 0, iteration = 0, ended = STALLED;
+    bool is_best = false;
     inequality_rows<W>(w, w.point, w.Ax);
     for (; iteration <= options.max_iterations; ++iteration) {
         const Progress now = measure<W>(w, target);
         const double residual = larger(now.primal, now.dual);
         const double small = target > 0.0 ? CENTRED : options.tolerance;
-        const double small_gap = target > 0.0 ? CENTRED : GAP * options.tolerance;
+        const bool slow = linear && target == 0.0 && now.gap > SLOW * last_gap;
+        const double small_gap =
+            target > 0.0 ? CENTRED : (slow && iteration > 0 ? 1.0 : GAP) * options.tolerance;
+        last_gap = now.gap;
         // The start is a least-squares point, and may pass without having been refined.
         if (iteration > 0 && residual <= small && now.gap <= small_gap) return {CONVERGED, iteration};
         if (now.multipliers > DIVERGING && is_dual_ray<W>(w)) return {DUAL_RAY, iteration};
@@ -100,10 +104,8 @@ inline Outcome follow(const Work& w, const Options& options, double target, doub
         const bool falling = now.mu < 0.9 * lowest && now.mu > VANISHED;
         waited = worst < 0.9 * best || falling ? 0 : waited + 1;
         if (falling) lowest = now.mu;
-        if (worst < best) {
-            best = worst;
-            copy_point(w, w.point, w.slack, w.best, w.best_slack);
-        }
+        is_best = worst < best;
+        if (is_best) best = worst;
         if (waited >= (best > ACCEPTED_MERIT ? PATIENCE : 2) || !std::isfinite(worst)) break;
         const Listener& listener = options.listener;
         const double progress[] = {now.mu, now.primal, now.dual, now.gap};
@@ -111,10 +113,11 @@ inline Outcome follow(const Work& w, const Options& options, double target, doub
             ended = STOPPED;
             break;
         }
-        take_step<W>(w, now, linear, waited >= 2, target);
+        take_step<W>(w, now, linear, waited >= 2, target, is_best);
+        is_best = false;
     }
     if (iteration > options.max_iterations) iteration = options.max_iterations;
-    if (best < INFINITE) copy_point(w, w.best, w.best_slack, w.point, w.slack);
+    if (best < INFINITE && !is_best) copy_point(w, w.best, w.best_slack, w.point, w.slack);
     if (early > 0.0) copy_point(w, w.point, w.slack, w.early, w.early_slack);
     return {ended, iteration};
 }
@@ -147,7 +150,7 @@ inline Outcome solve_context(Work& w, const Options& options, double target) {
 
 // Go from the workspace's point to the centre at `target`; returns how that ended.
 template <int W>
-inline int seek_centre(const Work& w, const Options& options, double target) {
+inline int seek_centre(Work& w, const Options& options, double target) {
     const Outcome outcome = follow<W>(w, options, target, 0.0);
     if (outcome.ended == STALLED && merit<W>(w, target) <= NEARLY_CENTRED) return CONVERGED;
     return outcome.ended;

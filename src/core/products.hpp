@@ -105,89 +105,140 @@ inline void inequality_rows(const Work& w, const Point& x, double* out) {
     add_times(first, s.G, w.G, x.z, 1.0);
 }
 
-// x-part of out := H x, or itself with nothing if there is no x.
+// Calls f<N>(a, mask) for the inequality rows of a tile, or of the first stage; N of them begin at a.
+constexpr int FIRST_STAGE = -1;
+
+template <int W, class Do>
+LANES_INLINE void each_row(const Work& w, int tile, Do f) {
+    if (tile == FIRST_STAGE) {
+        each(w.g, [&]<int N>(Size a) LANES_LAMBDA {
+            f.template operator()<N>(w.scenario_rows + a, Lanes<N>(1.0));
+        });
+        return;
+    }
+    const auto mask = Lanes<W>::load(w.mask + Size(tile) * W);
+    Size a = Size(tile) * w.r * W;
+    for (int i = 0; i < w.r; ++i, a += W) f.template operator()<W>(a, mask);
+}
+
+// The tile's part of out := H x.
 template <int W>
-inline void put_curvature(const Work& w, const Point& x, const Point& out) {
+inline void put_curvature_of(const Work& w, int tile, const Point& x, const Point& out) {
     const Structure& s = w.structure();
+    double* to = out.u + Size(tile) * w.k * W;
+    if (w.curved == 0.0 && w.hold == 0.0) return fill(to, Size(w.k) * W, 0.0);
+    const double *u = x.u + Size(tile) * w.k * W, *D = w.D.of(tile), *off = w.off.of(tile);
+    const auto weight = Lanes<W>::load(w.weight + Size(tile) * W);
+    for (int v = 0; v < w.k; ++v) {
+        const auto curvature = weight * (Lanes<W>::load(D + Size(v) * W) + w.hold);
+        (curvature * Lanes<W>::load(u + Size(v) * W)).store(to + Size(v) * W);
+    }
+    if (!s.off.entries()) return;
+    for (int l = 0; l < w.links; ++l) {
+        Lanes<W> total(0.0);
+        for (int c = s.off.starts[l]; c < s.off.starts[l + 1]; ++c) {
+            const int v = s.linking[s.off.columns[c]];
+            total += Lanes<W>::load(off + Size(c) * W) * Lanes<W>::load(u + Size(v) * W);
+        }
+        double* place = to + Size(s.linking[l]) * W;
+        (Lanes<W>::load(place) + weight * total).store(place);
+    }
+}
+
+// The tile's part of out := itself + A' rows + E' ν.
+template <int W>
+inline void add_columns_of(
+    const Work& w, int tile, const Bridge& T, const Bridge& F, const Point& x, const Point& out
+) {
+    const Structure& s = w.structure();
+    const double *own = w.own.of(tile), *entries = w.W.of(tile), *V = w.V.of(tile);
+    const double *rows = x.rows + Size(tile) * w.r * W, *nus = x.nus + Size(tile) * w.s * W;
+    double* u = out.u + Size(tile) * w.k * W;
+    const auto mask = Lanes<W>::load(w.mask + Size(tile) * W);
+    auto add_to = [&](int v, Lanes<W> value) {
+        (Lanes<W>::load(u + Size(v) * W) + value).store(u + Size(v) * W);
+    };
+    for (int i = 0; i < w.r; ++i) {
+        const auto row = Lanes<W>::load(rows + Size(i) * W);
+        if (i < w.t) add_column<W>(T, tile, i, mask * row);
+        if (s.own[i] >= 0) add_to(s.own[i], Lanes<W>::load(own + Size(i) * W) * row);
+        for (int c = s.W.starts[i]; c < s.W.starts[i + 1]; ++c) {
+            add_to(s.linking[s.W.columns[c]], Lanes<W>::load(entries + Size(c) * W) * row);
+        }
+    }
+    for (int i = 0; i < w.s; ++i) {
+        const auto row = Lanes<W>::load(nus + Size(i) * W);
+        add_column<W>(F, tile, i, mask * row);
+        for (int c = s.V.starts[i]; c < s.V.starts[i + 1]; ++c) {
+            add_to(s.linking[s.V.columns[c]], Lanes<W>::load(V + Size(c) * W) * row);
+        }
+    }
+}
+
+// The tile's part of out := E x.
+template <int W>
+inline void put_equality_rows_of(
+    const Work& w, int tile, const Bridge& F, const Point& x, const Point& out
+) {
+    const Structure& s = w.structure();
+    const double *u = x.u + Size(tile) * w.k * W, *V = w.V.of(tile);
+    double* to = out.nus + Size(tile) * w.s * W;
+    for (int i = 0; i < w.s; ++i) {
+        Lanes<W> total = row_times<W>(F, tile, i, x.z);
+        for (int c = s.V.starts[i]; c < s.V.starts[i + 1]; ++c) {
+            const int v = s.linking[s.V.columns[c]];
+            total += Lanes<W>::load(V + Size(c) * W) * Lanes<W>::load(u + Size(v) * W);
+        }
+        total.store(to + Size(i) * W);
+    }
+}
+
+inline void put_first_curvature(const Work& w, const Point& x, const Point& out) {
     fill(out.z, w.n, 0.0);
-    add_times(out.z, s.P, w.P, x.z, 1.0);
-    for (int tile = 0; tile < w.tiles; ++tile) {
-        const double *u = x.u + Size(tile) * w.k * W, *D = w.D.of(tile), *off = w.off.of(tile);
-        double* to = out.u + Size(tile) * w.k * W;
-        const auto weight = Lanes<W>::load(w.weight + Size(tile) * W);
-        for (int v = 0; v < w.k; ++v) {
-            const auto curvature = weight * (Lanes<W>::load(D + Size(v) * W) + w.hold);
-            (curvature * Lanes<W>::load(u + Size(v) * W)).store(to + Size(v) * W);
-        }
-        if (!s.off.entries()) continue;
-        for (int l = 0; l < w.links; ++l) {
-            Lanes<W> total(0.0);
-            for (int c = s.off.starts[l]; c < s.off.starts[l + 1]; ++c) {
-                const int v = s.linking[s.off.columns[c]];
-                total += Lanes<W>::load(off + Size(c) * W) * Lanes<W>::load(u + Size(v) * W);
-            }
-            double* place = to + Size(s.linking[l]) * W;
-            (Lanes<W>::load(place) + weight * total).store(place);
-        }
-    }
+    add_times(out.z, w.structure().P, w.P, x.z, 1.0);
 }
 
-// x-part of out := itself + A' rows + E' ν.
+// A tile's residuals, (size, W): residual := share given − residual. Returns the sum over its scenarios
+// of the largest of each, infinite if there is a NaN.
 template <int W>
-inline void add_columns(const Work& w, const double* rows, const Point& nu, const Point& out) {
-    const Structure& s = w.structure();
-    const Bridge T = bridge_T(w), F = bridge_F(w);
-    begin_columns<W>(w, T), begin_columns<W>(w, F);
-    for (int tile = 0; tile < w.tiles; ++tile) {
-        const double *own = w.own.of(tile), *entries = w.W.of(tile), *V = w.V.of(tile);
-        const double *of_rows = rows + Size(tile) * w.r * W, *nus = nu.nus + Size(tile) * w.s * W;
-        double* u = out.u + Size(tile) * w.k * W;
-        const auto mask = Lanes<W>::load(w.mask + Size(tile) * W);
-        auto add_to = [&](int v, Lanes<W> value) {
-            (Lanes<W>::load(u + Size(v) * W) + value).store(u + Size(v) * W);
-        };
-        for (int i = 0; i < w.r; ++i) {
-            const auto row = Lanes<W>::load(of_rows + Size(i) * W);
-            if (i < w.t) add_column<W>(T, tile, i, mask * row);
-            if (s.own[i] >= 0) add_to(s.own[i], Lanes<W>::load(own + Size(i) * W) * row);
-            for (int c = s.W.starts[i]; c < s.W.starts[i + 1]; ++c) {
-                add_to(s.linking[s.W.columns[c]], Lanes<W>::load(entries + Size(c) * W) * row);
-            }
-        }
-        for (int i = 0; i < w.s; ++i) {
-            const auto row = Lanes<W>::load(nus + Size(i) * W);
-            add_column<W>(F, tile, i, mask * row);
-            for (int c = s.V.starts[i]; c < s.V.starts[i + 1]; ++c) {
-                add_to(s.linking[s.V.columns[c]], Lanes<W>::load(V + Size(c) * W) * row);
-            }
-        }
+inline double put_left(
+    const Work& w, int tile, Size size, double* residual, const double* given, double share
+) {
+    Lanes<W> tops(0.0), broken(0.0);
+    for (Size v = tile * size * W; v < (tile + 1) * size * W; v += W) {
+        const auto left = share * Lanes<W>::load(given + v) - Lanes<W>::load(residual + v);
+        left.store(residual + v);
+        tops = largest_of(tops, absolute(left));
+        broken += left - left;
     }
-    end_columns<W>(w, T, out.z), end_columns<W>(w, F, out.z);
-    add_transposed_times(out.z, s.G, w.G, rows + w.scenario_rows, 1.0);
-    add_transposed_times(out.z, s.E, w.E, nu.nu, 1.0);
+    return sum(tops + broken, tile + 1 < w.tiles ? W : w.valid);
 }
 
-// Equality part of out := E x.
+// x-part of out := itself + A' rows + E' ν, equality part := E x, tile after tile: `of` does one, which
+// stays in the cache for what its caller does with it, and `end` the first stage.
 template <int W>
-inline void put_equality_rows(const Work& w, const Point& x, const Point& out) {
-    const Structure& s = w.structure();
-    fill(out.nu, w.e, 0.0);
-    add_times(out.nu, s.E, w.E, x.z, 1.0);
-    if (!w.s) return;
-    const Bridge F = bridge_F(w);
-    begin_times(F, x.z, W);
-    for (int tile = 0; tile < w.tiles; ++tile) {
-        const double *u = x.u + Size(tile) * w.k * W, *V = w.V.of(tile);
-        double* to = out.nus + Size(tile) * w.s * W;
-        for (int i = 0; i < w.s; ++i) {
-            Lanes<W> total = row_times<W>(F, tile, i, x.z);
-            for (int c = s.V.starts[i]; c < s.V.starts[i + 1]; ++c) {
-                const int v = s.linking[s.V.columns[c]];
-                total += Lanes<W>::load(V + Size(c) * W) * Lanes<W>::load(u + Size(v) * W);
-            }
-            total.store(to + Size(i) * W);
-        }
+struct Conditions {
+    const Work& w;
+    const Point &x, &out;
+    Bridge T, F;
+
+    Conditions(const Work& w, const Point& x, const Point& out)
+        : w(w), x(x), out(out), T(bridge_T(w)), F(bridge_F(w)) {
+        begin_times(F, x.z, W);
+        begin_columns<W>(w, T), begin_columns<W>(w, F);
     }
-}
+    void of(int tile) const {
+        add_columns_of<W>(w, tile, T, F, x, out);
+        put_equality_rows_of<W>(w, tile, F, x, out);
+    }
+    void end() const {
+        const Structure& s = w.structure();
+        end_columns<W>(w, T, out.z), end_columns<W>(w, F, out.z);
+        add_transposed_times(out.z, s.G, w.G, x.rows + w.scenario_rows, 1.0);
+        add_transposed_times(out.z, s.E, w.E, x.nu, 1.0);
+        fill(out.nu, w.e, 0.0);
+        add_times(out.nu, s.E, w.E, x.z, 1.0);
+    }
+};
 
 }  // namespace forewise::FOREWISE_ISA

@@ -16,10 +16,10 @@ template <int W>
 inline void start_apart(const Work& w, double shift) {
     fill(w.right.nu, w.e, 0.0), fill(w.right.nus, w.of_nus, 0.0);
     fill(w.change, w.of_rows, 0.0);
-    solve<W>(w, w.right, w.change, w.step, w.step_Ax);
+    solve<W>(w, {w.right, 1.0, w.change}, w.step, w.step_Ax, nothing, nothing);
     fill(w.right.z, w.n, 0.0), fill(w.right.u, w.of_u, 0.0);
     copy(w.right.nu, w.h_equal, w.e, 1.0), copy(w.right.nus, w.equals, w.of_nus, 1.0);
-    solve<W>(w, w.right, w.bound, w.point, w.Ax);
+    solve<W>(w, {w.right, 1.0, w.bound}, w.point, w.Ax, nothing, nothing);
     copy(w.point.nu, w.step.nu, w.e, 1.0), copy(w.point.nus, w.step.nus, w.of_nus, 1.0);
     double below = 0.0, under = 0.0;
     for (Size a = 0; a < w.of_rows; ++a) {
@@ -51,15 +51,15 @@ inline void start_apart(const Work& w, double shift) {
 // Put a point with positive slacks and multipliers, near least squares, into the workspace. None of
 // them is smaller than `shift`, in units of its row.
 template <int W>
-inline void start(const Work& w, double shift) {
+inline void start(Work& w, double shift) {
     copy(w.right.z, w.q, w.n, -1.0);
     copy(w.right.u, w.cost, w.of_u, -1.0);
     copy(w.inverse_theta, w.unit, w.of_rows, 1.0);
-    factor<W>(w);
+    factor<W>(w, nothing);
     if (w.linking && w.curved == 0.0 && w.hold == 0.0) return start_apart<W>(w, shift);
     copy(w.right.nu, w.h_equal, w.e, 1.0);
     copy(w.right.nus, w.equals, w.of_nus, 1.0);
-    solve<W>(w, w.right, w.bound, w.point, w.Ax);
+    solve<W>(w, {w.right, 1.0, w.bound}, w.point, w.Ax, nothing, nothing);
     double above = 0.0, below = 0.0;
     for (Size a = 0; a < w.of_rows; ++a) {
         w.slack[a] = (w.bound[a] - w.Ax[a]) * w.inverse_norms[a];

@@ -17,64 +17,63 @@ constexpr double NEARLY_CENTRED_STEP = 0.1;
 // Expected deviation after which such a step is not corrected again.
 constexpr double EXACTLY_CENTRED = 1e-12;
 constexpr double RECENTRING = 0.8;  // what recentring leaves of μ and the residuals
-// How often a step is refined, with simple and with linking recourse: before any row's Θ⁻¹ is nearly
-// that of an active row, in units of the row, and from then on.
-constexpr double NEARLY_ACTIVE = 1e-8;
-constexpr int SIMPLE_REFINEMENTS[] = {0, 1}, LINKING_REFINEMENTS[] = {1, 3};
-// Linking recourse may need so many more, until a correction is as small as this beside the step.
-constexpr int MORE_REFINEMENTS = 5;
-constexpr double REFINED = 1e-8;
+// A step is refined once a row is nearly active; before, the next step takes back what rounding left. How
+// often at most, and above which share of the residuals its errors are not left to the next step; those of
+// rows are relative to their slacks.
+constexpr int REFINEMENTS = 3;
+constexpr double SHARE_LEFT = 0.1, ROWS_LEFT = 0.1;
+constexpr double ACCURATE = 1e-11;  // residuals below which no error is too large,
+constexpr double EXACT = 1e-14;     // and errors that are left on the way to a centre
 
-// The longest step, at most `cap`, that keeps every position nonnegative.
-inline double longest_step(const double* change, const double* inverse_position, Size size, double cap) {
-    Lanes<8> fastest(-1.0 / cap);
-    double last = -1.0 / cap;
-    each(size, [&]<int N>(Size a) {
-        const auto rate = Lanes<N>::load(change + a) * Lanes<N>::load(inverse_position + a);
-        if constexpr (N == 8) {
-            fastest = smallest_of(rate, fastest);
-        } else {
-            last = smaller(last, sum(rate));
-        }
-    });
-    return -1.0 / smaller(last, -top(0.0 - fastest));
+// The longest step, at most `cap`, that keeps every position nonnegative, by its least rate.
+struct LongestStep {
+    Least rate;
+
+    explicit LongestStep(double cap) : rate(-1.0 / cap) {}
+    template <int N>
+    LANES_INLINE void add(Lanes<N> change, Lanes<N> inverse_position) {
+        rate.add(change * inverse_position);
+    }
+    double value() const { return -1.0 / rate.value(); }
+};
+
+// A direction: variables and multipliers, A x, and the change of the slacks.
+struct Direction {
+    const Point& point;
+    double *Ax, *change;
+};
+
+inline Direction step_of(const Work& w) { return {w.step, w.step_Ax, w.change}; }
+// Where the predictor's goes: it is kept where correctors are blended with it.
+inline Direction predictor_of(const Work& w) {
+    return w.linking ? Direction{w.kept, w.kept_Ax, w.kept_change} : step_of(w);
 }
 
-// Put the corrector's right-hand side into the workspace, from the predictor's step. What it asks of
-// the residuals is what it asks of μ: to shrink to the share `centring`.
-inline void correct(const Work& w, double mu, double centring, double aim, double second_order) {
-    const double target = larger(centring * mu, aim);
-    const double share = aim > 0.0 ? 1.0 : 1.0 - centring;
-    copy(w.corrected.z, w.right.z, w.n, share);
-    copy(w.corrected.u, w.right.u, w.of_u, share);
-    copy(w.corrected.nu, w.right.nu, w.e, share);
-    copy(w.corrected.nus, w.right.nus, w.of_nus, share);
-    if (second_order == 0.0) {
-        fill(w.change, w.of_rows, 0.0);  // a step that went to infinity may have left anything there
-        fill(w.step.rows, w.of_rows, 0.0);
-    }
-    each(w.of_rows, [&]<int N>(Size a) {
+// What a corrector asks for: μ to shrink to a share of itself or to the target `aim`, residuals to the
+// same share, products to move by what the predictor leaves out, `second_order` of it.
+struct Wish {
+    double mu, centring, aim, second_order;
+
+    double target() const { return larger(centring * mu, aim); }
+    double share() const { return aim > 0.0 ? 1.0 : 1.0 - centring; }
+};
+
+// Put the corrector's right-hand side, rows of a tile, into the workspace, from the predictor's direction.
+template <int W>
+inline void put_corrected(const Work& w, int tile, const Wish& wish, const Direction& predictor) {
+    const double target = wish.target(), share = wish.share();
+    each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
         using L = Lanes<N>;
-        const L slack = L::load(w.slack + a), change = L::load(w.change + a);
-        const L product = second_order * change * L::load(w.step.rows + a) -
-                          target * L::load(w.barrier + a);
+        const L slack = L::load(w.slack + a);
+        L product = (-target) * L::load(w.barrier + a);
+        if (wish.second_order != 0.0) {
+            product += wish.second_order * L::load(predictor.change + a) * L::load(predictor.point.rows + a);
+        }
         const L residual = slack - L::load(w.right.rows + a);
-        (slack - share * residual + product * L::load(w.inverse_dual + a)).store(w.corrected.rows + a);
+        (slack - share * residual + product * L::load(w.inverse_dual + a)).store(w.corrected + a);
         // From here on, the part of the slack's change that does not depend on the direction.
         ((-share) * residual).store(w.change + a);
     });
-}
-
-// Refine the corrector's direction as often as it needs.
-template <int W>
-inline void refine_step(const Work& w, bool near) {
-    const int usual = (w.linking ? LINKING_REFINEMENTS : SIMPLE_REFINEMENTS)[near];
-    const int most = usual + (near && w.linking ? MORE_REFINEMENTS : 0);
-    double left = 0.0;
-    for (int i = 0; i < most; ++i) {
-        if (i >= usual && left <= REFINED) break;
-        left = refine<W>(w, w.corrected, w.corrected.rows, w.step, w.step_Ax);
-    }
 }
 
 // Of centrality correctors: how much longer a step is aimed at, between which multiples of the centre
@@ -89,17 +88,55 @@ inline double fraction_of(double distance, bool linear) {
     return smaller(larger(FAR_FRACTION, 1.0 - distance), longest);
 }
 
-// Solve for the corrector's direction; returns how far variables and multipliers may go.
-template <int W>
-inline Steps corrector_steps(const Work& w, double fraction, bool near) {
-    solve<W>(w, w.corrected, w.corrected.rows, w.step, w.step_Ax);
-    refine_step<W>(w, near);
-    add(w.change, w.step_Ax, w.of_rows, -1.0);
+// Solve for a corrector's direction; returns how far variables and multipliers may go. `before` puts the
+// right-hand side of every tile into the workspace.
+template <int W, class Before>
+inline Steps corrector_steps(
+    const Work& w, const Progress& now, const Wish& wish, double fraction, Before before
+) {
+    const Right right{w.right, wish.share(), w.corrected};
     const double cap = 1.0 / fraction;
-    return {
-        fraction * longest_step(w.change, w.inverse_slack, w.of_rows, cap),
-        fraction * longest_step(w.step.rows, w.inverse_dual, w.of_rows, cap),
+    Steps steps{};
+    auto walk = [&](const double* Ax, auto solve_it) {
+        LongestStep primal(cap), dual(cap);
+        const double done = solve_it([&](int tile) LANES_LAMBDA {
+            each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
+                using L = Lanes<N>;
+                const L change = L::load(w.change + a) - L::load(Ax + a);
+                change.store(w.change + a);
+                primal.add(change, L::load(w.inverse_slack + a));
+                dual.add(L::load(w.step.rows + a), L::load(w.inverse_dual + a));
+            });
+        });
+        if (done != 0.0) steps = {fraction * primal.value(), fraction * dual.value()};
+        return done;
     };
+    walk(w.step_Ax, [&](auto then) {
+        solve<W>(w, right, w.step, w.step_Ax, before, then);
+        return 1.0;
+    });
+    if (!w.near && wish.aim == 0.0) return steps;
+    Errors small{
+        SHARE_LEFT * larger(now.dual, ACCURATE), SHARE_LEFT * larger(now.primal, ACCURATE) * now.size,
+        ROWS_LEFT
+    };
+    if (wish.aim > 0.0) small = {EXACT, EXACT, EXACT};
+    for (int i = 0; i < REFINEMENTS; ++i) {
+        const double done = walk(w.correction_Ax, [&](auto then) {
+            return refine<W>(w, right, w.step, w.step_Ax, small, then);
+        });
+        if (done == 0.0) break;
+    }
+    return steps;
+}
+
+template <int W>
+inline Steps corrector_steps(
+    const Work& w, const Progress& now, const Wish& wish, double fraction, const Direction& predictor
+) {
+    return corrector_steps<W>(w, now, wish, fraction, [&](int tile) LANES_LAMBDA {
+        put_corrected<W>(w, tile, wish, predictor);
+    });
 }
 
 // What the affine direction says: the share of μ to centre on, and how far it gets.
@@ -108,46 +145,35 @@ struct Prediction {
     Steps steps;
 };
 
+// Factor the system, and solve it for the affine direction.
 template <int W>
-inline Prediction predict(const Work& w) {
-    solve<W>(w, w.right, w.right.rows, w.step, w.step_Ax);
-    const double *slack = w.slack, *dual = w.point.rows;
-    each(w.of_rows, [&]<int N>(Size a) {
-        using L = Lanes<N>;
-        (L::load(w.right.rows + a) - L::load(slack + a) - L::load(w.step_Ax + a)).store(w.change + a);
+inline Prediction predict(Work& w, double mu) {
+    const Right right{w.right, 1.0, w.right.rows};
+    const Direction to = predictor_of(w);
+    begin<W>(w);
+    factor<W>(w, [&](int tile) LANES_LAMBDA { reduce<W>(w, tile, right, to.point); });
+    LongestStep primal(1.0), dual(1.0);
+    Sum of_change, of_multiplier, of_both;  // what the products slack·λ gain
+    finish<W>(w, right, to.point, to.Ax, [&](int tile) LANES_LAMBDA {
+        each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N> mask) LANES_LAMBDA {
+            using L = Lanes<N>;
+            const L slack = L::load(w.slack + a), step = L::load(to.point.rows + a);
+            const L change = L::load(w.right.rows + a) - slack - L::load(to.Ax + a);
+            change.store(to.change + a);
+            primal.add(change, L::load(w.inverse_slack + a));
+            dual.add(step, L::load(w.inverse_dual + a));
+            const L counted = mask * step;
+            of_change.add(mask * change * L::load(w.point.rows + a));
+            of_multiplier.add(counted * slack);
+            of_both.add(counted * change);
+        });
     });
-    const double primal_step = longest_step(w.change, w.inverse_slack, w.of_rows, 1.0);
-    const double dual_step = longest_step(w.step.rows, w.inverse_dual, w.of_rows, 1.0);
-    const double reached = sum_over<W>(w, w.r, w.g, [&]<int N>(Size a) {
-        using L = Lanes<N>;
-        return (L::load(slack + a) + primal_step * L::load(w.change + a)) *
-               (L::load(dual + a) + dual_step * L::load(w.step.rows + a));
-    });
-    const double total = inner_over<W>(w, w.r, w.g, slack, dual);
+    const double primal_step = primal.value(), dual_step = dual.value();
+    const double total = mu * w.barrier_sum;
+    const double reached = total + primal_step * of_change.value() + dual_step * of_multiplier.value() +
+                           primal_step * dual_step * of_both.value();
     const double share = smaller(larger(reached / larger(total, TINY), 0.0), 1.0);
     return {share * share * share, {primal_step, dual_step}};
-}
-
-// Put Θ⁻¹ and the reciprocals into the workspace; tells whether a row is nearly active.
-inline bool put_ratios(const Work& w) {
-    Lanes<8> least(1.0);
-    double last = 1.0;
-    each(w.of_rows, [&]<int N>(Size a) {
-        using L = Lanes<N>;
-        const L slack = L::load(w.slack + a), dual = L::load(w.point.rows + a);
-        const L both = 1.0 / (slack * dual), inverse_dual = slack * both;
-        const L inverse_theta = slack * inverse_dual;
-        (dual * both).store(w.inverse_slack + a);
-        inverse_dual.store(w.inverse_dual + a);
-        inverse_theta.store(w.inverse_theta + a);
-        const L apart = inverse_theta - NEARLY_ACTIVE * L::load(w.unit + a);
-        if constexpr (N == 8) {
-            least = smallest_of(apart, least);
-        } else {
-            last = smaller(last, sum(apart));
-        }
-    });
-    return smaller(last, -top(0.0 - least)) < 0.0;
 }
 
 // After Gondzio, "Multiple centrality correctors in a primal–dual method" (1996): products slack·λ that
@@ -155,24 +181,26 @@ inline bool put_ratios(const Work& w) {
 // does not make the steps longer is given back.
 template <int W>
 inline Steps correct_centrality(
-    const Work& w, double target, double share, double fraction, bool linear, bool near, Steps steps
+    const Work& w, const Progress& now, const Wish& wish, double fraction, bool linear, Steps steps
 ) {
+    const double target = wish.target(), share = wish.share();
     for (int i = 0; i < w.correctors && smaller(steps.primal, steps.dual) < LONG_STEP; ++i) {
         copy_direction(w, w.step, w.step_Ax, w.change, w.kept, w.kept_Ax, w.kept_change);
         const double primal = smaller(1.0, LONGER * steps.primal + MORE);
         const double dual = smaller(1.0, LONGER * steps.dual + MORE);
-        each(w.of_rows, [&]<int N>(Size a) {
-            using L = Lanes<N>;
-            const L slack = L::load(w.slack + a), centre = target * L::load(w.barrier + a);
-            const L product = (slack + primal * L::load(w.change + a)) *
-                              (L::load(w.point.rows + a) + dual * L::load(w.step.rows + a));
-            const L wanted = smallest_of(largest_of(product, NEAREST * centre), FARTHEST * centre);
-            const L moved = largest_of(wanted - product, (-FARTHEST) * centre);
-            const L rows = L::load(w.corrected.rows + a);
-            (rows - moved * L::load(w.inverse_dual + a)).store(w.corrected.rows + a);
-            (share * (L::load(w.right.rows + a) - slack)).store(w.change + a);
+        Steps longer = corrector_steps<W>(w, now, wish, fraction, [&](int tile) {
+            each_row<W>(w, tile, [&]<int N>(Size a, Lanes<N>) LANES_LAMBDA {
+                using L = Lanes<N>;
+                const L slack = L::load(w.slack + a), centre = target * L::load(w.barrier + a);
+                const L product = (slack + primal * L::load(w.change + a)) *
+                                  (L::load(w.point.rows + a) + dual * L::load(w.step.rows + a));
+                const L wanted = smallest_of(largest_of(product, NEAREST * centre), FARTHEST * centre);
+                const L moved = largest_of(wanted - product, (-FARTHEST) * centre);
+                const L rows = L::load(w.corrected + a);
+                (rows - moved * L::load(w.inverse_dual + a)).store(w.corrected + a);
+                (share * (L::load(w.right.rows + a) - slack)).store(w.change + a);
+            });
         });
-        Steps longer = corrector_steps<W>(w, fraction, near);
         longer = blend(w, LEAST_BLENDED, linear, fraction, longer);
         const double before = steps.primal + steps.dual;
         if (!(longer.primal + longer.dual >= before + GAINED * MORE) ||
@@ -185,63 +213,75 @@ inline Steps correct_centrality(
     return steps;
 }
 
-// One predictor–corrector step (Mehrotra's) from the point that was measured.
+template <class Any>
+inline void exchange(Any& a, Any& b) {
+    const Any c = a;
+    a = b, b = c;
+}
+
+// to := from + factor step
+inline void move(double* to, const double* from, const double* step, Size size, double factor) {
+    for (Size a = 0; a < size; ++a) to[a] = from[a] + factor * step[a];
+}
+
+// One predictor–corrector step (Mehrotra's) from the point that was measured; `is_best` says to put that
+// point aside.
 template <int W>
-inline void take_step(const Work& w, const Progress& now, bool linear, bool careful, double aim) {
+inline void take_step(
+    Work& w, const Progress& now, bool linear, bool careful, double aim, bool is_best
+) {
     const double mu = now.mu;
     // Far from the solution μ can be small beside costs that are smaller still.
     const double fraction = fraction_of(w.linking ? larger(mu, now.gap) : mu, linear);
-    const bool near = put_ratios(w);
-    factor<W>(w);
-
-    double centring = -1.0;  // of a step that may be corrected again
+    const Direction predictor = predictor_of(w);
+    Wish wish{mu, 0.0, aim, 0.0};
     Steps affine{};
-    if (mu <= 2.0 * aim) {
-        // Close to the centre that is aimed at, plain Newton steps converge fastest.
-        correct(w, mu, 0.0, aim, 0.0);
-    } else if (careful) {
-        // The second-order term can send a path in circles: centre instead.
-        correct(w, mu, CAREFUL_CENTRING, aim, 0.0);
-    } else {
+    // Close to the centre that is aimed at, plain Newton steps converge fastest. And the second-order term
+    // can send a path in circles: then centre instead.
+    const bool close = mu <= 2.0 * aim, predicted = !close && !careful;
+    if (predicted) {
         // Predictor: straight at the solution. How far it gets says how much to centre.
-        const Prediction prediction = predict<W>(w);
-        centring = prediction.centring, affine = prediction.steps;
-        if (w.linking) copy_direction(w, w.step, w.step_Ax, w.change, w.kept, w.kept_Ax, w.kept_change);
+        const Prediction prediction = predict<W>(w, mu);
+        affine = prediction.steps;
         // Corrector: towards the centre, minus the predictor's second-order error.
-        correct(w, mu, centring, aim, 1.0);
+        wish.centring = prediction.centring, wish.second_order = 1.0;
+    } else {
+        factor<W>(w, nothing);
+        if (!close) wish.centring = CAREFUL_CENTRING;
     }
-    Steps steps = corrector_steps<W>(w, fraction, near);
-    const bool blended = w.linking && centring >= 0.0;
+    Steps steps = corrector_steps<W>(w, now, wish, fraction, predictor);
+    const bool blended = w.linking && predicted;
     if (blended && smaller(steps.primal, steps.dual) < LONG_STEP) {
         steps = blend(w, affine.primal * affine.dual, linear, fraction, steps);
     }
-    if (w.correctors && centring >= 0.0 && aim == 0.0) {
-        steps = correct_centrality<W>(w, centring * mu, 1.0 - centring, fraction, linear, near, steps);
+    if (w.correctors && predicted && aim == 0.0) {
+        steps = correct_centrality<W>(w, now, wish, fraction, linear, steps);
     }
-    if (mu <= 2.0 * aim && now.gap <= NEARLY_CENTRED_STEP) {
+    if (close && now.gap <= NEARLY_CENTRED_STEP) {
         // Each correction with the same factor leaves about a quarter of the deviation of what there
         // was, and together they cost less than the step that they save.
+        wish.second_order = 1.0;
         double left = (0.25 * now.gap) * (0.25 * now.gap);
         while (left > EXACTLY_CENTRED) {
-            correct(w, mu, 0.0, aim, 1.0);
-            steps = corrector_steps<W>(w, fraction, near);
+            steps = corrector_steps<W>(w, now, wish, fraction, step_of(w));
             left *= 0.25 * now.gap;
         }
     }
     if (smaller(steps.primal, steps.dual) < (blended ? SHORT_BLENDED : SHORT_STEP)) {
         // Off the centre, the second-order term misleads: go back towards the centre first.
-        correct(w, mu, RECENTRING, aim, 0.0);
-        steps = corrector_steps<W>(w, fraction, near);
+        steps = corrector_steps<W>(w, now, {mu, RECENTRING, aim, 0.0}, fraction, step_of(w));
     }
     // Quadratic costs tie the multipliers to the variables: both take the shorter step.
     if (!linear) steps.primal = steps.dual = smaller(steps.primal, steps.dual);
-    add(w.slack, w.change, w.of_rows, steps.primal);
+    if (is_best) exchange(w.point, w.best), exchange(w.slack, w.best_slack);
+    const Point& from = is_best ? w.best : w.point;
+    move(w.slack, is_best ? w.best_slack : w.slack, w.change, w.of_rows, steps.primal);
     add(w.Ax, w.step_Ax, w.of_rows, steps.primal);
-    add(w.point.z, w.step.z, w.n, steps.primal);
-    add(w.point.u, w.step.u, w.of_u, steps.primal);
-    add(w.point.rows, w.step.rows, w.of_rows, steps.dual);
-    add(w.point.nu, w.step.nu, w.e, steps.dual);
-    add(w.point.nus, w.step.nus, w.of_nus, steps.dual);
+    move(w.point.z, from.z, w.step.z, w.n, steps.primal);
+    move(w.point.u, from.u, w.step.u, w.of_u, steps.primal);
+    move(w.point.rows, from.rows, w.step.rows, w.of_rows, steps.dual);
+    move(w.point.nu, from.nu, w.step.nu, w.e, steps.dual);
+    move(w.point.nus, from.nus, w.step.nus, w.of_nus, steps.dual);
 }
 
 }  // namespace forewise::FOREWISE_ISA

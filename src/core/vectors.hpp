@@ -23,6 +23,58 @@ inline __attribute__((always_inline)) void each(Size size, Do f) {
     for (; i < size; ++i) f.template operator()<1>(i);
 }
 
+// Sums, least and largest values of what comes in lanes.
+struct Sum {
+    Lanes<8> wide{0.0};
+    double narrow = 0.0;
+
+    template <int N>
+    LANES_INLINE void add(Lanes<N> x) {
+        if constexpr (N == 8) {
+            wide += x;
+        } else {
+            narrow += sum(x);
+        }
+    }
+    double value() const { return narrow + sum(wide); }
+};
+
+struct Least {
+    Lanes<8> wide;
+    double narrow;
+
+    explicit Least(double known) : wide(known), narrow(known) {}
+    template <int N>
+    LANES_INLINE void add(Lanes<N> x) {
+        if constexpr (N == 8) {
+            wide = smallest_of(x, wide);
+        } else {
+            narrow = smaller(narrow, -top(0.0 - x));
+        }
+    }
+    double value() const { return smaller(narrow, -top(0.0 - wide)); }
+};
+
+// Of absolute values; infinity if there is a NaN.
+struct Largest {
+    Lanes<8> wide{0.0}, broken{0.0};
+    double narrow = 0.0;
+
+    template <int N>
+    LANES_INLINE void add(Lanes<N> x) {
+        if constexpr (N == 8) {
+            wide = largest_of(wide, absolute(x));
+            broken += x - x;
+        } else {
+            narrow = larger(narrow, top(absolute(x)));
+            broken += Lanes<8>(sum(x - x));
+        }
+    }
+    double value() const {
+        return sum(broken) == 0.0 ? larger(narrow, top(wide)) : INFINITE;
+    }
+};
+
 // Largest absolute value; infinity if there is a NaN.
 inline double largest(const double* values, Size size) {
     Lanes<8> tops(0.0), broken(0.0);

@@ -39,20 +39,22 @@ struct Work {
     // Of the context that is loaded.
     int M, tiles, valid;  // scenarios, their tiles, and how many of the last one's lanes count
     Size of_u, of_rows, of_nus, scenario_rows;  // lengths of vectors
+    double barrier_sum;  // of all rows' ω
     double hold;   // curvature that keeps a centre from going to infinity
     double floor;  // of Θ⁻¹
     double reach;  // the largest distance to a row's boundary
     double curved;  // the largest curvature
     bool linking;
+    bool near;  // whether a row of the factored system is nearly active
 
     // The iterate, the best one so far, the end of a first try, one near a centre that is wanted
-    // later, the right-hand sides of the predictor and the corrector, a direction, and what
-    // refinement needs.
-    Point point, best, first, early, right, corrected, step, error, correction;
-    Point kept;  // a direction that a corrector is blended with, or given back for
+    // later, the right-hand side of the predictor, a direction, and what refinement needs.
+    Point point, best, first, early, right, step, error, correction;
+    Point kept;  // the predictor's direction, or one that a corrector is given back for
     double *kept_Ax, *kept_change;
     double *slack, *best_slack, *first_slack, *early_slack, *inverse_slack, *inverse_dual;
     double *Ax, *step_Ax, *correction_Ax, *change;
+    double* corrected;  // rows of the corrector's right-hand side
     // The scaled program.
     int* scenario;  // (tiles W,) where each lane's scenario is
     double *weight, *mask;  // (tiles W,): mask is 1, and 0 for copies
@@ -110,16 +112,16 @@ inline Size lay_out(Work& w, const Program& p, const Plan& plan, double* memory)
     w.linking = s.is_linking();
     const Size tiles = (p.M + W - 1) / W, lanes = tiles * W;
     const Size n = p.n, rows = lanes * p.r + p.g;
-    for (Point* point : {&w.point, &w.best, &w.first, &w.early, &w.right, &w.corrected, &w.step,
-                         &w.error, &w.correction}) {
+    for (Point* point : {&w.point, &w.best, &w.first, &w.early, &w.right, &w.step, &w.error,
+                         &w.correction}) {
         point->z = arena.take(n), point->u = arena.take(lanes * p.k);
         point->rows = arena.take(rows), point->nu = arena.take(p.e);
         point->nus = arena.take(lanes * p.s);
     }
     for (double** part :
          {&w.slack, &w.best_slack, &w.first_slack, &w.early_slack, &w.inverse_slack,
-          &w.inverse_dual, &w.Ax, &w.step_Ax, &w.correction_Ax, &w.change, &w.bound, &w.norms,
-          &w.inverse_norms, &w.barrier, &w.unit, &w.inverse_theta, &w.theta}) {
+          &w.inverse_dual, &w.Ax, &w.step_Ax, &w.correction_Ax, &w.change, &w.corrected, &w.bound,
+          &w.norms, &w.inverse_norms, &w.barrier, &w.unit, &w.inverse_theta, &w.theta}) {
         *part = arena.take(rows);
     }
     w.correctors = w.linking ? correctors_worth(el) : 0;

@@ -199,7 +199,8 @@ def _with_rows(block: Block, columns: np.ndarray, entries: torch.Tensor | float)
         return joined([block, added], -2) if block.shape[-2] else added
     if isinstance(block, torch.Tensor):
         block = SparseBlock.from_dense(block)
-    return block.below(SparseBlock(np.arange(count), columns, entries, (count, n)))
+    places = torch.arange(count), torch.from_numpy(columns)
+    return block.below(SparseBlock.in_order(*places, entries, (count, n)))
 
 
 def _with_empty_rows(block: Block, count: int) -> Block:

@@ -124,7 +124,16 @@ class SparseBlock:
         mask = (block.detach() != 0).flatten(0, -3).any(0)
         rows, columns = mask.nonzero(as_tuple=True)
         size = (mask.shape[0], mask.shape[1])
-        return cls(rows.cpu(), columns.cpu(), block[..., rows, columns], size)
+        return cls.in_order(rows.cpu(), columns.cpu(), block[..., rows, columns], size)
+
+    @classmethod
+    def in_order(
+        cls, rows: torch.Tensor, columns: torch.Tensor, entries: torch.Tensor, size: tuple[int, int]
+    ) -> SparseBlock:
+        """A block whose entries are known to stand row by row, unchecked."""
+        found: SparseBlock = object.__new__(cls)
+        found._fill(rows, columns, entries, size)
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -147,9 +156,7 @@ class SparseBlock:
 
     def with_entries(self, entries: torch.Tensor) -> SparseBlock:
         """The same pattern with other entries."""
-        found: SparseBlock = object.__new__(SparseBlock)
-        found._fill(self.rows, self.columns, entries, self.size)
-        return found
+        return SparseBlock.in_order(self.rows, self.columns, entries, self.size)
 
     def dense(self) -> torch.Tensor:
         """The block with its zeros, ``(..., n_rows, n_columns)``."""
@@ -168,7 +175,7 @@ class SparseBlock:
         """Rows of another block, that all contexts share or not, under the own ones."""
         lead = torch.broadcast_shapes(self.entries.shape[:-1], other.entries.shape[:-1])
         parts = [block.entries.expand(*lead, -1) for block in (self, other)]
-        return SparseBlock(
+        return SparseBlock.in_order(
             torch.cat([self.rows, other.rows + self.size[0]]),
             torch.cat([self.columns, other.columns]),
             torch.cat(parts, -1),
@@ -177,9 +184,8 @@ class SparseBlock:
 
     def with_rows(self, count: int) -> SparseBlock:
         """The block with empty rows at the end."""
-        found: SparseBlock = object.__new__(SparseBlock)
-        found._fill(self.rows, self.columns, self.entries, (self.size[0] + count, self.size[1]))
-        return found
+        size = (self.size[0] + count, self.size[1])
+        return SparseBlock.in_order(self.rows, self.columns, self.entries, size)
 
     def starts(self) -> np.ndarray:
         """Where each row's entries begin, ``(n_rows + 1,)``."""

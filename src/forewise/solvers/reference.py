@@ -23,7 +23,7 @@ from forewise.solvers.extensive import (
 )
 from forewise.solvers.integer import IntegerSolver
 from forewise.solvers.interior_point.certificates import search_certificate
-from forewise.solvers.interior_point.core import ProgramArrays, no_points
+from forewise.solvers.interior_point.core import ProgramArrays, as_arrays, no_points
 from forewise.solvers.interior_point.differentiation import TensorPoints
 from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
 from forewise.solvers.interior_point.loose_bounds import loose_limits, solve_with_nearer_bounds
@@ -82,13 +82,14 @@ class ReferenceSolver(ProgramSolver):
         """Solve the contexts one after the other."""
         if program.bounds:
             return solve_with_bounds(program, self.solve_program)
-        limits = loose_limits(program)
+        limits = loose_limits(program, as_arrays(program))
         if limits is None:
             return self._solve_in_units(program)
         return solve_with_nearer_bounds(program, limits, self._solve_in_units)
 
     def _solve_in_units(self, program: ScenarioProgram) -> Solution:
-        arrays, units = units_of(program)
+        arrays = as_arrays(program)
+        units = units_of(arrays)
         if units is None:
             return self._solve(program, arrays)
         return solve_in_units(program, units, lambda part, of_it, _: self._solve(part, of_it))

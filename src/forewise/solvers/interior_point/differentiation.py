@@ -117,6 +117,8 @@ def attach_gradients(
     """The solutions of a path as tensors that carry gradients to the program's blocks."""
     stored = (program.block(name) for name in _NAMES)
     blocks = [block.entries if isinstance(block, SparseBlock) else block for block in stored]
+    if not (torch.is_grad_enabled() and any(block.requires_grad for block in blocks)):
+        return TensorPoints.from_arrays(path.solutions.points, blocks[0].device)
     return TensorPoints(*_Implicit.apply(program, path, settings, *blocks))  # type: ignore[no-untyped-call]
 
 

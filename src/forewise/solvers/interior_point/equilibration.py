@@ -38,11 +38,10 @@ _UNITS = {
 }
 
 
-def units_of(program: ScenarioProgram) -> tuple[ProgramArrays, Units | None]:
-    """The program's arrays, and the units of its variables; None where all of them are 1."""
-    arrays = as_arrays(program)
+def units_of(arrays: ProgramArrays) -> Units | None:
+    """The units of a program's variables; None where all of them are 1."""
     fitted, placed = _exponents(arrays)
-    return arrays, None if placed is None and not fitted.any() else (fitted, placed)
+    return None if placed is None and not fitted.any() else (fitted, placed)
 
 
 def solve_in_units(

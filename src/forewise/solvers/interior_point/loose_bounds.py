@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 
 from forewise.problems.programs import ScenarioProgram, apply
 from forewise.problems.sparse import SparseBlock
+from forewise.solvers.interior_point.core import ProgramArrays, entries_of
 from forewise.solvers.solution import Solution, Status
 
 Solve = Callable[[ScenarioProgram], Solution]
@@ -42,12 +44,14 @@ def solve_with_nearer_bounds(program: ScenarioProgram, limits: Limits, solve: So
     return solution.with_contexts(again, solve(program.take(contexts)))
 
 
-def loose_limits(program: ScenarioProgram) -> Limits | None:
-    """What h and r must not exceed in place of loose bounds.
+def loose_limits(program: ScenarioProgram, arrays: ProgramArrays) -> Limits | None:
+    """What h and r must not exceed in place of loose bounds; `arrays` are the program's.
 
     None where no bound is loose. A boundary that has the origin on its outer side, or an equation,
     says that the solution is that large, and then no bound of the context is.
     """
+    if not _far_apart(arrays):
+        return None
     rights = [getattr(program, name).detach() for name in "hers"]
     if not any(bool((part > 0).any()) for part in (rights[0], rights[2])):
         return None  # no bound is away from the origin
@@ -72,6 +76,30 @@ def loose_limits(program: ScenarioProgram) -> Limits | None:
         return None
     scenario = torch.where(r & kept, of_r, torch.inf)
     return torch.where(h & kept, of_h, torch.inf), scenario.unsqueeze(1)
+
+
+def _far_apart(arrays: ProgramArrays) -> bool:
+    """Whether the sizes of the numbers leave room for a loose bound: a fast first look."""
+    sides = _smallest_and_largest([arrays.h, arrays.e, arrays.r, arrays.s])
+    matrices = (arrays.G, arrays.E, arrays.T, arrays.W, arrays.F, arrays.V)
+    coefficients = _smallest_and_largest([entries_of(block) for block in matrices])
+    # Not a quotient: numbers may be as small as they like.
+    return sides[1] * coefficients[1] >= _LOOSE * sides[0] * coefficients[0]
+
+
+def _smallest_and_largest(blocks: list[np.ndarray]) -> tuple[float, float]:
+    """Of the absolute values that are not 0; NaN counts as far from everything."""
+    smallest, largest = np.inf, 0.0
+    for block in blocks:
+        sizes = np.abs(block)
+        most = float(sizes.max(initial=0.0))
+        if most > 0.0:
+            least = float(sizes.min())
+            least = least if least > 0.0 else float(sizes[sizes > 0.0].min())
+            smallest, largest = min(smallest, least), max(largest, most)
+        elif most != most:
+            return 0.0, np.inf
+    return (smallest, largest) if largest > 0.0 else (1.0, 1.0)
 
 
 def _row_sizes(block: torch.Tensor | SparseBlock) -> torch.Tensor:

@@ -55,7 +55,7 @@ class InteriorPointSolver(ProgramSolver):
     ----------
     tolerance : float
         Of the residuals, in units of the program's own size; the relative gap must fall a
-        thousand times lower. A context that ends above 1e-8 in the user's data is not optimal.
+        thousand times lower, but in a linear program where that takes many steps. A context that ends above 1e-8 in the user's data is not optimal.
     max_iterations : int
         Of all that is tried for a context.
     time_limit : float
@@ -121,13 +121,14 @@ class InteriorPointSolver(ProgramSolver):
         start = None if self.start is None else start_points(program, self.start)
         bounds = BoundRows.of(program) if program.bounds else None
         rows = program if bounds is None else bounds.added(program)
-        limits = loose_limits(rows)
+        arrays = as_arrays(rows)
+        limits = loose_limits(rows, arrays)
         if limits is not None:
             solve = partial(self._solve_in_units, watch=watch, start=start)
             found = solve_with_nearer_bounds(rows, limits, solve)
         else:
             # As `_solve_in_units`, with one frame less for most programs.
-            arrays, units = units_of(rows)
+            units = units_of(arrays)
             if units is None:
                 found = self._solve(rows, arrays, start, watch)
             else:
@@ -139,7 +140,8 @@ class InteriorPointSolver(ProgramSolver):
     ) -> Solution:
         if start is not None and len(start.z) != program.n_contexts:
             start = None  # a second try of some contexts
-        arrays, units = units_of(program)
+        arrays = as_arrays(program)
+        units = units_of(arrays)
         if units is None:
             return self._solve(program, arrays, start, watch)
         return solve_in_units(program, units, partial(self._solve, watch=watch), start)
