@@ -14,11 +14,11 @@ from rich.markup import escape
 from forewise import datasets
 from forewise.cli import run_app
 from forewise.exceptions import InvalidInputError, StorageError
+from forewise.parallel import Processes, RayMap
 from forewise_lab import bench as benches
 from forewise_lab import report as reports
 from forewise_lab import suite as suites
 from forewise_lab.datasets import fetch as download
-from forewise_lab.distributed import Map
 from forewise_lab.experiments import load_settings, read_rows
 from forewise_lab.experiments import run as run_experiments
 
@@ -104,7 +104,7 @@ def run(
         None if seeds is None else _seeds(seeds),
         settings=settings,
         output=output or _folder("real" if rolling else "paper", quick),
-        map=Map(jobs, ray),
+        map=Processes(jobs) if ray is None else RayMap(jobs, ray),
         data_dir=data_dir,
         quick=quick,
     )
@@ -200,7 +200,7 @@ def suite_run(
         None if tables is None else _names(tables),
         range(numbers) if isinstance(numbers, int) else numbers,
         output=output or _folder("suite"),
-        map=Map(jobs),
+        map=Processes(jobs),
         inner=inner,
         data_dir=data_dir,
     )

@@ -35,6 +35,7 @@ _HOMES = {
     ),
     "forewise.learners": "AutoLearner CombinedLearner DecoupledLearner DirectLearner Learner",
     "forewise.policy": "Policy",
+    "forewise.tuning": "TunedLearner tune",
     # Through the planner, whose policies are read too.
     "forewise.planner.policy": "PlannerPolicy load_policy",
     "forewise.planner.planner": "Planner",
@@ -42,11 +43,13 @@ _HOMES = {
     "forewise.explanation": "Explanation explain",
 }
 _NAMESPACES = {
+    "bulk": "forewise.bulk",
     "datasets": "forewise.datasets",
     "exceptions": "forewise.exceptions",
     "features": "forewise.features",
     "learners": "forewise.learners",
     "metrics": "forewise.evaluation",
+    "parallel": "forewise.parallel",
     "plots": "forewise.plots",
     "policy": "forewise.policy",
     "predictors": "forewise.predictors",
@@ -54,17 +57,20 @@ _NAMESPACES = {
     "smps": "forewise.smps",
     "solvers": "forewise.solvers",
     "testing": "forewise.testing",
+    "tuning": "forewise.tuning",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [*_HOME_OF, *_NAMESPACES]
 
 if TYPE_CHECKING:
+    from forewise import bulk as bulk
     from forewise import datasets as datasets
     from forewise import evaluation as metrics  # noqa: F401
     from forewise import exceptions as exceptions
     from forewise import features as features
     from forewise import learners as learners
+    from forewise import parallel as parallel
     from forewise import plots as plots
     from forewise import policy as policy
     from forewise import predictors as predictors
@@ -72,6 +78,7 @@ if TYPE_CHECKING:
     from forewise import smps as smps
     from forewise import solvers as solvers
     from forewise import testing as testing
+    from forewise import tuning as tuning
     from forewise.evaluation import evaluate_rolling as evaluate_rolling
     from forewise.evaluation import fair_regret as fair_regret
     from forewise.evaluation import regret as regret
@@ -129,6 +136,8 @@ if TYPE_CHECKING:
     from forewise.solvers import Status as Status
     from forewise.solvers import solve as solve
     from forewise.solvers import solve_program as solve_program
+    from forewise.tuning import TunedLearner as TunedLearner
+    from forewise.tuning import tune as tune
     from forewise.validation.given import Given as Given
 
 

@@ -9,6 +9,7 @@ from forewise.figures import (
     DecisionDisplay,
     Display,
     LeaderboardDisplay,
+    TuningDisplay,
     decision_panels,
     looks,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "DecisionDisplay",
     "Display",
     "LeaderboardDisplay",
+    "TuningDisplay",
     "decision_panels",
     "looks",
 ]

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.distributed import Map
+from forewise.parallel import Map, Processes
 from forewise_lab.experiments.configuration import Settings, load_settings, unknown
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.rolling import CaseGrid
@@ -91,9 +91,9 @@ def run(
     _require_data([*first, *cases.windows(())])
     summary, started = RunSummary(), time.perf_counter()
     with RowTable(output, quick=quick) as table:
-        _compute_stage(first, table, map or Map(), progress, summary)
+        _compute_stage(first, table, map or Processes(), progress, summary)
         if rolling:  # the best trial is known when all trials are finished
-            _compute_stage(cases.windows(table), table, map or Map(), progress, summary)
+            _compute_stage(cases.windows(table), table, map or Processes(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
 
@@ -105,7 +105,7 @@ def run_works(
     _require_data(works)
     summary, started = RunSummary(), time.perf_counter()
     with RowTable(output) as table:
-        _compute_stage(works, table, map or Map(), progress, summary)
+        _compute_stage(works, table, map or Processes(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
 

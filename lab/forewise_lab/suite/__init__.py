@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from forewise_lab.distributed import Map
+from forewise.parallel import Map
 from forewise_lab.experiments.runner import RunSummary, run_works
 from forewise_lab.suite.fits import PAPER, SuiteFit, real_tables
 from forewise_lab.suite.methods import AUTO, METHODS, cliff_methods, make_method

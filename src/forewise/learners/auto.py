@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from forewise.learners.out_of_fold import (
     spread_rows,
     united,
 )
+from forewise.parallel import Map, Processes, applied
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import (
     BayesianPredictor,
@@ -96,6 +98,8 @@ class AutoLearner(Learner):
         Scenarios per decision in evaluation, about as many as `decide` will draw.
     n_jobs : int, optional
         Processes, as in joblib: -1 for one per core. The result does not depend on it.
+    map : Map, optional
+        Where candidates and folds are computed, in place of `n_jobs`: ``RayMap()``, a cluster.
     random_state : int, RandomState or None
         Assigns rows to folds, and seeds the default candidates.
     progress : bool
@@ -134,6 +138,7 @@ class AutoLearner(Learner):
         n_jobs: int | None = None,
         random_state: Any = None,
         progress: bool = False,
+        map: Map | None = None,
     ) -> None:
         self.problem = problem
         self.candidates = candidates
@@ -145,6 +150,7 @@ class AutoLearner(Learner):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
+        self.map = map
 
     @property
     def validates(self) -> bool:
@@ -156,8 +162,8 @@ class AutoLearner(Learner):
     ) -> ScenarioPolicy:
         n_folds = require_count("n_folds", self.n_folds, at_least=2)
         n_scenarios = require_count("n_scenarios", self.n_scenarios)
-        if self.n_jobs is not None and self.n_jobs != -1:
-            require_count("n_jobs", self.n_jobs)
+        require_instance("map", self.map, Map, "forewise.parallel.RayMap()", optional=True)
+        where = self.map or Processes(self.n_jobs)
         limit = math.inf
         if self.time_limit is not None:
             limit = require_positive("time_limit", self.time_limit)
@@ -185,7 +191,7 @@ class AutoLearner(Learner):
                 problem=problems.validation or problems.problem,
             )
             folds = [Fold(all_rows, spread_rows(len(validation[0]), at_most))]
-        race = _Race(evaluator, candidates, folds, limit, self.n_jobs, bool(self.progress))
+        race = _Race(evaluator, candidates, folds, limit, where, bool(self.progress))
         race.run(Resamples.draw(len(folds[0].held), self.ordered, seed))
         choice = _Choice.make(race, Resamples.draw(len(race.evaluated_rows), self.ordered, seed))
         parts = race.refitted(choice.weights, all_rows)
@@ -282,7 +288,7 @@ class _Race:
     candidates: dict[str, Predictor]
     folds: list[Fold]
     limit: float  # seconds
-    n_jobs: int | None
+    where: Map
     progress: bool
     trials: dict[str, list[Trial]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
@@ -369,15 +375,12 @@ class _Race:
 
     def _map(self, function: Callable[..., Trial], tasks: list[tuple[Any, ...]]) -> Iterable[Trial]:
         """The function of each task, in parallel."""
-        from joblib import Parallel, delayed
         from rich.console import Console
         from rich.progress import track
 
         console = Console(stderr=True)
         shown = self.progress and console.is_terminal
-        done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(function)(*task) for task in tasks
-        )
+        done = self.where.imap(partial(applied, function), tasks)
         title = "evaluating" if function == self.evaluator.trial else "fitting"
         return track(done, title, total=len(tasks), console=console, disable=not shown)
 

@@ -1,0 +1,14 @@
+"""Decisions for folders of files: part by part, on this computer, Ray or Dask.
+
+`decide_files` is the way in; `parts` says which files there are and which are done, `job` decides
+one of them in a worker, `engines` where workers are. To add an engine: a frozen dataclass that
+derives from `Engine`, in `ENGINES`.
+"""
+
+from forewise.bulk.engines import ENGINES, DaskEngine, Engine, LocalEngine, RayEngine
+from forewise.bulk.job import Job
+from forewise.bulk.run import Summary, decide_files
+
+__all__ = [
+    "ENGINES", "DaskEngine", "Engine", "Job", "LocalEngine", "RayEngine", "Summary", "decide_files",
+]  # fmt: skip

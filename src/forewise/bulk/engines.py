@@ -1,0 +1,190 @@
+"""Where parts are decided: processes of this computer, Ray Data or Dask.
+
+An engine gives a record of every part, in order of completion. A part whose worker died is decided
+again; one that kills its workers is recorded as an error, and the others are done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from forewise.bulk.job import Job
+from forewise.bulk.parts import Part
+from forewise.exceptions import ForewiseError, MissingDependencyError
+from forewise.parallel import Processes, WorkerLostError
+from forewise.parallel.cluster import connected
+from forewise.validation.parameters import require_count
+
+_RESTARTS = 3  # of a worker that died
+_LOST = (
+    "its worker died {times} times: was it killed, or did memory run out? Fewer workers or smaller "
+    "parts need less"
+)
+_BLOCKS = 4096  # of Ray Data: parts of one block are decided one after the other
+
+
+@dataclass(frozen=True)
+class Engine(ABC):
+    """Decides parts in `n_jobs` workers with one thread each.
+
+    Parameters
+    ----------
+    n_jobs : int
+    address : str, optional
+        Of a cluster; by default workers of this computer, which listen on loopback alone.
+    """
+
+    n_jobs: int = 1
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        require_count("n_jobs", self.n_jobs, 1)
+
+    @abstractmethod
+    def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
+        """What `Job.decide` says of each part, in order of completion."""
+
+
+@dataclass(frozen=True)
+class LocalEngine(Engine):
+    """Processes of this computer, without any cluster."""
+
+    def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
+        if self.address is not None:
+            raise ForewiseError("the local engine has no address: leave it out, or use ray or dask")
+        left = {part.name for part in parts}
+        try:
+            for record in Processes(self.n_jobs).imap_unordered(job.decide, parts):
+                left.discard(record["part"])
+                yield record
+        except WorkerLostError:
+            yield from _lost(left, "5 or more")
+
+
+class _RayWorker:
+    """An actor: it loads the policy once, and decides parts by their place."""
+
+    def __init__(self, job: Job) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        self.job = job
+        job.prepare()
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        return {"record": [self.job.decide(part) for part in batch["item"]]}
+
+
+@dataclass(frozen=True)
+class RayEngine(Engine):
+    """Ray Data's `map_batches` over parts, streaming, with a pool of actors."""
+
+    def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
+        ray = connected(self.address, self.n_jobs)
+        import ray.data
+
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        # A part that kills its worker must not end the others.
+        context.max_errored_blocks = -1
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+        dataset = ray.data.from_items(parts, override_num_blocks=min(len(parts), _BLOCKS))
+        found = dataset.map_batches(
+            _RayWorker,
+            fn_constructor_args=(job,),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(
+                size=min(self.n_jobs, len(parts)), max_tasks_in_flight_per_actor=1
+            ),
+            num_cpus=1,
+            max_restarts=-1,
+            max_task_retries=_RESTARTS,
+        )
+        left = {part.name for part in parts}
+        for row in found.iter_rows():
+            left.discard(row["record"]["part"])
+            yield row["record"]
+        yield from _lost(left, f"{_RESTARTS + 1}")
+
+
+@dataclass(frozen=True)
+class DaskEngine(Engine):
+    """Tasks of a Dask cluster."""
+
+    def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
+        try:
+            import dask
+            from distributed import as_completed
+            from distributed.scheduler import KilledWorker
+        except ImportError as error:
+            raise MissingDependencyError(
+                "this needs Dask, which is not installed: pip install 'forewise[dask]'"
+            ) from error
+        settings = {
+            "distributed.scheduler.allowed-failures": _RESTARTS,
+            "distributed.admin.log-format": "%(message)s",
+        }
+        with dask.config.set(settings), self._client() as client:
+            futures = client.map(_in_dask, [job] * len(parts), parts, pure=False)
+            names = {f.key: part.name for f, part in zip(futures, parts, strict=True)}
+            for future in as_completed(futures):
+                error = future.exception()
+                if error is None:
+                    yield future.result()
+                elif isinstance(error, KilledWorker):
+                    yield from _lost({names[future.key]}, f"{_RESTARTS + 1}")
+                else:
+                    raise error
+
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[Any]:
+        from distributed import Client, LocalCluster
+
+        if self.address is None:
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
+            with (
+                LocalCluster(
+                    n_workers=self.n_jobs, threads_per_worker=1, host="127.0.0.1",
+                    dashboard_address=None, silence_logs=logging.CRITICAL,
+                ) as cluster,
+                Client(cluster) as client,
+            ):  # fmt: skip
+                yield client
+            return
+        try:
+            client = Client(self.address, timeout=20)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ForewiseError(
+                f"no Dask cluster answers at {self.address!r}: {error}. `dask scheduler` and `dask "
+                "worker` start one; without an address workers of this computer are used"
+            ) from error
+        with client:
+            try:
+                client.get_versions(check=True)
+            except ValueError as error:
+                raise ForewiseError(
+                    f"the Dask cluster at {self.address!r} has other versions than this program: "
+                    f"{error}"
+                ) from error
+            yield client
+
+
+def _in_dask(job: Job, part: Part) -> dict[str, Any]:
+    import torch
+
+    torch.set_num_threads(1)
+    return job.decide(part)
+
+
+def _lost(names: set[str], times: str) -> Iterator[dict[str, Any]]:
+    for name in sorted(names):
+        yield {"part": name, "error": f"{name}: {_LOST.format(times=times)}"}
+
+
+#: By the name that the command line has for them.
+ENGINES: dict[str, type[Engine]] = {"local": LocalEngine, "ray": RayEngine, "dask": DaskEngine}
