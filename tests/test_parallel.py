@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from forewise.exceptions import ForewiseError, InvalidInputError, MissingDependencyError
+from forewise.exceptions import InvalidInputError, MissingDependencyError
 from forewise.parallel import Processes, RayMap, WorkerLostError
 
 
@@ -108,7 +108,6 @@ def test_without_ray_it_is_told_how_to_get_it(monkeypatch):
         list(RayMap(address="auto").imap_unordered(square, [1]))
 
 
-
 def die_of_two(number: int) -> int:
     if number == 2:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -119,8 +118,7 @@ def die_of_two(number: int) -> int:
 def test_a_task_that_always_kills_takes_no_other_along():
     found = []
     with pytest.raises(WorkerLostError, match="with 1 tasks left"):
-        for result in Processes(2).imap_unordered(die_of_two, range(6)):
-            found.append(result)
+        found.extend(Processes(2).imap_unordered(die_of_two, range(6)))
     assert sorted(found) == [0, 1, 3, 4, 5]
 
 

@@ -288,6 +288,22 @@ def deciding(
     benches.run_deciding_bench(output or _folder("bench"), contexts, Console())
 
 
+@bench.command()
+def scale(
+    what: Annotated[
+        str, typer.Argument(help="newsvendor, budget (folders on engines), fits or scenarios.")
+    ],
+    output: Output = None,
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Rows, fits, or values of each demand.")
+    ] = None,
+) -> None:
+    """Measure what grows: decisions on engines, fits on workers, a million scenarios."""
+    names = {"newsvendor": "rows", "budget": "rows", "fits": "fits", "scenarios": "values"}
+    sizes = {} if size is None else {names.get(what, "rows"): size}
+    benches.run_scale_bench(what, output or _folder("bench"), Console(), **sizes)
+
+
 @data.command("list")
 def list_command(data_dir: DataDir = None) -> None:
     """List the data sets: which are there, which are missing, and where to get them."""

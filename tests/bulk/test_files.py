@@ -47,9 +47,7 @@ def made(tmp_path_factory) -> Path:
 def content(folder: Path) -> dict[str, str]:
     """Digest of every file."""
     files = [file for file in folder.rglob("*") if file.is_file()]
-    return {
-        str(f.relative_to(folder)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files
-    }
+    return {str(f.relative_to(folder)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +150,9 @@ def test_a_worker_that_is_killed_is_replaced(made, undisturbed, tmp_path):
     def kill(summary):
         if not killed:  # one of the processes that decide right now
             listed = subprocess.run(
-                ["pgrep", "-P", str(os.getpid()), "-f", "popen_loky"], capture_output=True, text=True
+                ["pgrep", "-P", str(os.getpid()), "-f", "popen_loky"],
+                capture_output=True,
+                text=True,
             )
             killed.extend(int(pid) for pid in listed.stdout.split())
             for pid in killed[:1]:
@@ -200,9 +200,7 @@ def test_killed_at_random_moments_it_ends_as_undisturbed(made, undisturbed, tmp_
 @pytest.mark.slow
 def test_dask_decides_the_same(made, undisturbed, tmp_path):
     pytest.importorskip("distributed")
-    summary = decide_files(
-        made / "policy", made / "data", tmp_path / "out", engine=DaskEngine(2)
-    )
+    summary = decide_files(made / "policy", made / "data", tmp_path / "out", engine=DaskEngine(2))
     assert not summary.errors
     assert content(tmp_path / "out") == undisturbed
 
@@ -219,9 +217,7 @@ def test_ray_decides_the_same(made, undisturbed, tmp_path):
 
 
 @pytest.mark.parametrize(("engine", "package"), [(RayEngine, "ray"), (DaskEngine, "dask")])
-def test_without_the_package_it_is_told_how_to_get_it(
-    made, tmp_path, monkeypatch, engine, package
-):
+def test_without_the_package_it_is_told_how_to_get_it(made, tmp_path, monkeypatch, engine, package):
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingDependencyError, match=rf"pip install 'forewise\[{package}\]'"):

@@ -9,6 +9,7 @@ from forewise_lab.bench.cvxpy_bench import run_cvxpy_bench
 from forewise_lab.bench.learning import run_deciding_bench, run_training_bench
 from forewise_lab.bench.peers import default_peers
 from forewise_lab.bench.results import Measurement, Measurements
+from forewise_lab.bench.scale import run_scale_bench
 from forewise_lab.bench.smps import run_smps_bench
 from forewise_lab.bench.solver import run_solver_bench
 
@@ -18,6 +19,7 @@ __all__ = [
     "default_peers",
     "run_cvxpy_bench",
     "run_deciding_bench",
+    "run_scale_bench",
     "run_smps_bench",
     "run_solver_bench",
     "run_training_bench",

@@ -85,7 +85,7 @@ class RayEngine(Engine):
     """Ray Data's `map_batches` over parts, streaming, with a pool of actors."""
 
     def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
-        ray = connected(self.address, self.n_jobs)
+        connected(self.address, self.n_jobs)
         import ray.data
 
         context = ray.data.DataContext.get_current()

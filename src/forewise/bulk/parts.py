@@ -147,4 +147,3 @@ def remove_leftovers(out: Path) -> None:
     """Remove what workers that were killed had begun."""
     for file in out.rglob(_TEMPORARY):
         file.unlink(missing_ok=True)
-

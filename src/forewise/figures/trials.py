@@ -42,7 +42,11 @@ class TuningDisplay(Display):
         """The trials of a search."""
         trials = tuning.trials
         cost = (tuning.default_cost + trials["difference"]).where(trials["state"] != "failed")
-        return cls(cost.to_numpy(dtype=float), (trials["state"] == "pruned").to_numpy(), tuning.default_cost)
+        return cls(
+            cost.to_numpy(dtype=float),
+            (trials["state"] == "pruned").to_numpy(),
+            tuning.default_cost,
+        )
 
     @property
     def best(self) -> np.ndarray:

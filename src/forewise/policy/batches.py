@@ -85,7 +85,7 @@ class FrameDecider:
         missing = [name for name in given if name not in frame.columns]
         if missing:
             raise InvalidInputError(
-                f"the table must have what is given to the problem, but has no column {missing[0]!r}"
+                f"the table must have what the problem is given, but has no column {missing[0]!r}"
             )
         decided = self.policy.decide(
             frame[self._features(list(frame.columns))],
@@ -137,7 +137,9 @@ def _as_table(part: Any) -> Any:
     if isinstance(part, pa.RecordBatch):
         return pa.Table.from_batches([part])
     try:
-        return pa.Table.from_pandas(part, preserve_index=False) if is_frame(part) else pa.table(part)
+        return (
+            pa.Table.from_pandas(part, preserve_index=False) if is_frame(part) else pa.table(part)
+        )
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             "dataset must be an iterable of Arrow tables, such as "

@@ -38,7 +38,7 @@ from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver
 from forewise.solvers.base import Solver
 from forewise.tuning.result import Tuning
-from forewise.tuning.space import Between, Space, check_space, with_settings
+from forewise.tuning.space import Between, OneOf, Space, check_space, with_settings
 from forewise.validation.parameters import require_count, require_instance
 from forewise.validation.tables import check_training_data
 
@@ -225,6 +225,11 @@ class _Known:
         return dict(self.frozen.user_attrs)
 
     @property
+    def origin(self) -> int:
+        """Number of the trial that was queued again, or its own."""
+        return int(self.frozen.user_attrs.get("origin", self.frozen.number))
+
+    @property
     def rungs(self) -> list[list[float]]:
         """Cost, rows, rows without a decision and seconds of each fold so far."""
         return list(self.frozen.user_attrs.get("rungs", []))
@@ -298,19 +303,21 @@ class _Run:
 
     def _queue_abandoned(self, path: Path) -> None:
         optuna = _optuna()
+        latest = {known.origin: known.frozen.number for known in self._trials()}
         for frozen in self.study.get_trials(deepcopy=False):
-            owner = frozen.user_attrs.get("owner", "")
-            if frozen.state.name != "RUNNING" or _is_alive(path, owner):
+            attributes, origin = dict(frozen.user_attrs), _Known(frozen).origin
+            if frozen.state.name != "RUNNING" or _is_alive(path, attributes.pop("owner", "")):
                 continue
-            self.study.tell(frozen.number, state=optuna.trial.TrialState.FAIL)
-            self.study.add_trial(
-                optuna.trial.create_trial(
-                    state=optuna.trial.TrialState.WAITING,
-                    params=frozen.params,
-                    distributions=frozen.distributions,
-                    user_attrs={k: v for k, v in frozen.user_attrs.items() if k != "owner"},
+            if latest[origin] == frozen.number:  # else it was queued, and then came another kill
+                self.study.add_trial(
+                    optuna.trial.create_trial(
+                        state=optuna.trial.TrialState.WAITING,
+                        params=frozen.params,
+                        distributions=frozen.distributions,
+                        user_attrs=attributes | {"origin": origin},
+                    )
                 )
-            )
+            self.study.tell(frozen.number, state=optuna.trial.TrialState.FAIL)
 
     def search(self) -> None:
         """Propose, evaluate and tell, until there are enough trials."""
@@ -324,29 +331,31 @@ class _Run:
             batch = waiting + max(0, min(new, wanted - started))
             if not batch:
                 return
-            self._evaluate([self._ask(started - waiting + i) for i in range(batch)])
+            self._evaluate([self._ask() for _ in range(batch)])
 
     def _trials(self) -> list[_Known]:
-        """All trials but those that were queued again, in the order of their proposal."""
-        found = [
-            _Known(frozen)
-            for frozen in self.study.get_trials(deepcopy=False)
-            if frozen.state.name != "FAIL" or "error" in frozen.user_attrs
-        ]
-        return sorted(found, key=lambda known: known.attributes.get("place", math.inf))
+        """All trials in the order of their proposal; of those queued again, the last."""
+        found = {}
+        for frozen in self.study.get_trials(deepcopy=False):
+            known = _Known(frozen)
+            found[known.origin] = known
+        return [found[origin] for origin in sorted(found)]
 
-    def _ask(self, place: int) -> Any:
+    def _ask(self) -> Any:
         """The next trial: one that was queued, or a new proposal."""
         optuna = _optuna()
-        seed = np.random.SeedSequence([self.settings.random_state, place]).generate_state(1)
-        self.study.sampler = optuna.samplers.TPESampler(
-            n_startup_trials=_STARTUP, seed=int(seed[0]), constant_liar=True, multivariate=True
-        )
-        wanted = {} if place == 0 else {n: _distribution(v) for n, v in self.space.items()}
-        trial = self.study.ask(wanted)
+        trial = self.study.ask()
         trial.set_user_attr("owner", self.owner)
-        if "place" not in trial.user_attrs:
-            trial.set_user_attr("place", place)
+        origin = trial.user_attrs.get("origin", trial.number)
+        place = sum(known.origin < origin for known in self._trials())
+        trial.set_user_attr("place", place)
+        if place:
+            seed = np.random.SeedSequence([self.settings.random_state, place]).generate_state(1)
+            self.study.sampler = optuna.samplers.TPESampler(
+                n_startup_trials=_STARTUP, seed=int(seed[0]), constant_liar=True
+            )
+            for name, values in self.space.items():
+                _suggest(trial, name, values)
         return trial
 
     def _evaluate(self, batch: list[Any]) -> None:
@@ -450,13 +459,14 @@ def _ended(trial: Any) -> bool:
     return "error" in trial.user_attrs or "pruned" in trial.user_attrs
 
 
-def _distribution(values: Any) -> Any:
-    optuna = _optuna()
-    if isinstance(values, Between):
-        kinds = optuna.distributions
-        kind = kinds.IntDistribution if values.is_integer else kinds.FloatDistribution
-        return kind(values.low, values.high, log=values.log)
-    return optuna.distributions.CategoricalDistribution([repr(value) for value in values.values])
+def _suggest(trial: Any, name: str, values: Between | OneOf) -> None:
+    """A proposal for a setting; one that was made already stays."""
+    if isinstance(values, OneOf):
+        trial.suggest_categorical(name, [repr(value) for value in values.values])
+    elif values.is_integer:
+        trial.suggest_int(name, values.low, values.high, log=values.log)
+    else:
+        trial.suggest_float(name, values.low, values.high, log=values.log)
 
 
 def _optuna() -> Any:

@@ -65,6 +65,10 @@ class Pair(NamedTuple):
             return Pair(take(self.x, rows), take(self.y, rows))
         return Pair(*(take(part, rows) for part in (self.x, self.y, self.bounds, self.censored)))
 
+    def to(self, device: str) -> Pair:
+        """The same, on a device."""
+        return Pair(*(None if part is None else part.to(device) for part in self))
+
     @property
     def seen(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Contexts, what was seen of the outcomes, and which of these are lower bounds."""
@@ -72,7 +76,7 @@ class Pair(NamedTuple):
 
 
 def _selected(part: Tensor, rows: Tensor) -> Tensor:
-    return part.index_select(0, rows)
+    return part.index_select(0, rows.to(part.device))
 
 
 @dataclass(frozen=True)
@@ -283,9 +287,13 @@ class NetworkPredictor(Predictor):
     def scenarios_with_gradients(
         self, x_scaled: Tensor, n_scenarios: int, generator: Generator
     ) -> Scenarios:
-        """Scenarios in the user's units, differentiable in the network's weights."""
-        values, weights = self.network_.scenarios(x_scaled, n_scenarios, generator)
-        return Scenarios(self._in_units(values), weights)
+        """Scenarios in the user's units, differentiable in the network's weights.
+
+        Wherever the network is, they are on the processor, where problems are solved.
+        """
+        own = x_scaled.to(next(self.network_.parameters()).device)
+        values, weights = self.network_.scenarios(own, n_scenarios, generator)
+        return Scenarios(self._in_units(values.cpu()), None if weights is None else weights.cpu())
 
     def sample_checked(self, X: np.ndarray, n_scenarios: int, seed: int) -> Scenarios:
         """Scenarios of checked contexts, with draws that are kept from one call to the next."""
@@ -485,6 +493,12 @@ class Likelihood(Objective):
     @property
     def identity(self) -> dict[str, Any]:
         return {"the objective": "likelihood", "the validation rows": self.validation}
+
+    def on(self, device: str) -> Likelihood:
+        held = self.validation
+        return replace(
+            self, rows=self.rows.to(device), validation=None if held is None else held.to(device)
+        )
 
     def loss(self, network: Any, rows: Tensor, generator: Generator) -> Tensor:
         x, y, censored = self.rows.of(rows).seen
