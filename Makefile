@@ -5,16 +5,24 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all lint format bench core studio clean
+.PHONY: demo test test-all browser lint format bench core studio clean
 
 demo: $(READY)
 	$(BIN)/forewise demo
 
-test: lint
+test: lint browser
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test-all: lint
+test-all: lint browser
 	$(BIN)/pytest -n 2
+
+# The tests of the service's page need a Chromium. Continuous integration installs Debian's; on a
+# computer of your own that is yours to decide, and without one these tests are skipped.
+browser:
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null \
+		|| { [ -n "$$CI" ] && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+			&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
+		|| echo "No Chromium here: the page's tests will be skipped (apt install chromium)."
 
 lint: $(READY)
 	$(BIN)/ruff check .

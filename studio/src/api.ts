@@ -159,7 +159,7 @@ export interface Decided {
 }
 
 export interface Explained {
-  sentences: Record<string, string[]>;
+  explanation: { sentences: Record<string, string[]> };
 }
 
 export class Refused extends Error {

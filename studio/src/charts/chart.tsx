@@ -3,6 +3,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 
+// The figure is said as a whole: Plot's names of its marks mean nothing to who hears them.
+function unnamed<T extends Element>(drawn: T): T {
+  drawn.querySelectorAll("[aria-label]").forEach((mark) => mark.removeAttribute("aria-label"));
+  return drawn;
+}
+
 interface Props {
   title: string;
   said: string; // what a reader who does not see it is told
@@ -23,7 +29,7 @@ export function Chart({ title, said, draw, children }: Props) {
     return () => watch.disconnect();
   }, []);
   useEffect(() => {
-    if (width > 0) holder.current?.replaceChildren(draw(width));
+    if (width > 0) holder.current?.replaceChildren(unnamed(draw(width)));
   }, [draw, width]);
   return (
     <figure>

@@ -19,7 +19,7 @@ export function WhyPanel({ policy, row, given, changed }: Props) {
     let wanted = true;
     const keep = (parts: [string, string[]][], error: string) => wanted && setFound({ key, parts, error });
     api.explain(policy, given === undefined ? { rows: [row] } : { rows: [row], given }).then(
-      (answer) => keep(Object.entries(answer.sentences), ""),
+      (answer) => keep(Object.entries(answer.explanation.sentences), ""),
       (error: Error) => keep([], error.message),
     );
     return () => { wanted = false; };
