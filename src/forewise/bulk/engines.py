@@ -133,13 +133,13 @@ class DaskEngine(Engine):
             futures = client.map(_in_dask, [job] * len(parts), parts, pure=False)
             names = {f.key: part.name for f, part in zip(futures, parts, strict=True)}
             for future in as_completed(futures):
-                error = future.exception()
-                if error is None:
+                raised = future.exception()
+                if raised is None:
                     yield future.result()
-                elif isinstance(error, KilledWorker):
+                elif isinstance(raised, KilledWorker):
                     yield from _lost({names[future.key]}, f"{_RESTARTS + 1}")
                 else:
-                    raise error
+                    raise raised
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:

@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forewise import __version__, tables
+from forewise import tables
 from forewise.bulk.parts import RECORD, Part, digest
 from forewise.exceptions import ForewiseError, InvalidInputError, StorageError
 from forewise.planner.policy import PlannerPolicy, load_policy
@@ -66,7 +67,7 @@ class Job:
         stored = load_policy(folder)
         identity: dict[str, Any] = {
             "policy": policy_identity(folder),
-            "forewise": __version__,
+            "forewise": version("forewise"),
             "n_scenarios": n_scenarios,
             "random_state": random_state,
         }
@@ -144,7 +145,7 @@ class Job:
 
     def _tables(self, policy: Any, part: Part) -> Iterator[Any]:
         """Decisions of a part, piece by piece."""
-        options = {"random_state": self.random_state, "on_failure": "return"}
+        options: dict[str, Any] = {"random_state": self.random_state, "on_failure": "return"}
         if self.n_scenarios is not None:
             options["n_scenarios"] = self.n_scenarios
         if not isinstance(policy, PlannerPolicy):

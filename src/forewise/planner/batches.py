@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from forewise.policy.batches import arrow, pieces_of
 from forewise.validation.frames import is_frame
-
-if TYPE_CHECKING:
-    from forewise.planner.policy import PlannerPolicy
 
 _PIECE = 50_000  # rows that are decided at a time
 
@@ -34,7 +31,7 @@ class PlannerDecider:
         Of `PlannerPolicy.decide`.
     """
 
-    policy: PlannerPolicy
+    policy: Any
     table: Any = None
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -54,7 +51,7 @@ def decided_tables(decider: PlannerDecider, dataset: Iterable[Any]) -> Iterator[
 
 
 def by_series(
-    policy: PlannerPolicy, past: Any, block: pd.DataFrame, piece: int, options: dict[str, Any]
+    policy: Any, past: Any, block: pd.DataFrame, piece: int, options: dict[str, Any]
 ) -> pd.DataFrame:
     """Decisions for a block of rows, some series at a time, in the order of the rows."""
     if len(block) <= piece:

@@ -113,10 +113,10 @@ def decided_tables(decider: FrameDecider, dataset: Iterable[Any]) -> Iterator[An
     for table in pieces_of(dataset):
         frame = table.to_pandas(ignore_metadata=True, use_threads=False)
         # What is kept stays Arrow's, to the type.
-        made = table.select(decider.kept(table.column_names)).replace_schema_metadata(None)
+        made = {name: table.column(name) for name in decider.kept(table.column_names)}
         for name, values in decider.decisions(frame).items():
-            made = made.append_column(name, pa.array(values, pa.float64()))
-        yield made
+            made[name] = pa.array(values, pa.float64())
+        yield pa.table(made)
 
 
 def pieces_of(dataset: Iterable[Any], rows: int | None = ROWS) -> Iterator[Any]:

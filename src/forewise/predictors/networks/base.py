@@ -67,7 +67,9 @@ class Pair(NamedTuple):
 
     def to(self, device: str) -> Pair:
         """The same, on a device."""
-        return Pair(*(None if part is None else part.to(device) for part in self))
+        bounds = None if self.bounds is None else self.bounds.to(device)
+        censored = None if self.censored is None else self.censored.to(device)
+        return Pair(self.x.to(device), self.y.to(device), bounds, censored)
 
     @property
     def seen(self) -> tuple[Tensor, Tensor, Tensor | None]:

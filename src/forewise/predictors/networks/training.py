@@ -111,7 +111,8 @@ def train(job: Job, asked: Training) -> History:
         try:
             if state.epoch == 0:
                 # What came from an earlier training is kept unless this one makes it better.
-                state.consider(_validated(job, ranks), network)
+                start = job.validated()
+                state.consider(ranks.of_first(lambda: start), network)
             while state.epoch < settings.epochs and state.epochs_since_best < patience:
                 state.add(_epoch(job, settings, optimiser, state.epoch), network)
                 show(state.history)
@@ -178,14 +179,11 @@ def _epoch(
         total += step(job, settings, optimiser, rows, generator) * size
         count += size
     settings.ranks.agree(job.network)
-    figures = _validated(job, settings.ranks, epoch)
-    return {"epoch": float(epoch + 1), "loss": total / count, **figures}
-
-
-def _validated(job: Job, ranks: Ranks, epoch: int = 0) -> Figures:
-    """Figures of the validation rows, of which the first process's count."""
-    figures = job.validated(epoch)  # in all: what follows from the weights is computed here
-    return ranks.of_first(lambda: figures)
+    # In all processes, because what follows from the weights is computed here; the first one's
+    # figures count.
+    figures = job.validated(epoch)
+    agreed = settings.ranks.of_first(lambda: figures)
+    return {"epoch": float(epoch + 1), "loss": total / count, **agreed}
 
 
 def step(
