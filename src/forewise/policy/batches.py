@@ -18,7 +18,6 @@ from forewise.validation.frames import is_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-    from forewise.policy.base import Policy
 
 ROWS = 2**16  # that are in memory at a time
 
@@ -40,7 +39,7 @@ class FrameDecider:
         Of `Policy.decide`.
     """
 
-    policy: Policy
+    policy: Any
     keep: tuple[str, ...] | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
