@@ -297,10 +297,15 @@ def scale(
     size: Annotated[
         int | None, typer.Option(min=1, help="Rows, fits, or values of each demand.")
     ] = None,
+    engines: Annotated[
+        str | None, typer.Option(help="Of folders, with their workers: local:1,ray:2.")
+    ] = None,
 ) -> None:
     """Measure what grows: decisions on engines, fits on workers, a million scenarios."""
     names = {"newsvendor": "rows", "budget": "rows", "fits": "fits", "scenarios": "values"}
-    sizes = {} if size is None else {names.get(what, "rows"): size}
+    sizes: dict[str, int | str] = {} if size is None else {names.get(what, "rows"): size}
+    if engines is not None:
+        sizes["engines"] = engines
     benches.run_scale_bench(what, output or _folder("bench"), Console(), **sizes)
 
 

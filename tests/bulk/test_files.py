@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 
 import forewise as fw
 from forewise import cli
-from forewise.bulk import DaskEngine, LocalEngine, RayEngine, decide_files
+from forewise.bulk import DaskEngine, Job, LocalEngine, RayEngine, decide_files
+from forewise.bulk.parts import find_parts
 from forewise.exceptions import InvalidInputError, MissingDependencyError, StorageError
 
 PARTS, ROWS = 5, 400
@@ -144,6 +145,7 @@ def test_one_program_at_a_time(made, tmp_path):
     os.close(descriptor)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(made, undisturbed, tmp_path):
     killed = []
 
@@ -163,6 +165,32 @@ def test_a_worker_that_is_killed_is_replaced(made, undisturbed, tmp_path):
     assert killed
     assert not summary.errors
     assert content(out) == undisturbed
+
+
+class Deadly(Job):
+    def _said(self, part):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Poisoned(Job):
+    """A job whose part 2 kills every worker."""
+
+    def decide(self, part):
+        return (Deadly if part.name == "part2.parquet" else Job)(**vars(self)).decide(part)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [LocalEngine(2), DaskEngine(2)], ids=["local", "dask"])
+def test_a_part_that_kills_its_workers_is_told_and_the_others_are_done(made, tmp_path, engine):
+    if isinstance(engine, DaskEngine):
+        pytest.importorskip("distributed")
+    tmp_path.joinpath("out").mkdir()
+    job = Poisoned(**vars(Job.make(made / "policy", tmp_path / "out", None, None, 0, None)))
+    said = list(engine.records(job, find_parts(made / "data", tmp_path / "out")))
+    errors = [record for record in said if "error" in record]
+    assert [record["part"] for record in errors] == ["part2.parquet"]
+    assert "its worker died again and again" in errors[0]["error"]
+    assert len(said) == PARTS + 1
 
 
 DRIVER = """

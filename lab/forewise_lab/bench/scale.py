@@ -28,12 +28,13 @@ from forewise.parallel import Map, Processes, RayMap
 
 _PARTS = 16
 _FITS = 24
+_ENGINES = "local:1,local:2,ray:2,dask:2"
 _RATE_ROWS = 400_000  # decided in memory, for the rate that others are compared with
 
 Row = dict[str, Any]
 
 
-def run_scale_bench(what: str, folder: Path, console: Console, **sizes: int) -> list[Row]:
+def run_scale_bench(what: str, folder: Path, console: Console, **sizes: Any) -> list[Row]:
     """Measure one of `MEASURED`; print rows and append them to scale.json."""
     if what not in MEASURED:
         raise InvalidInputError(f"what must be one of {', '.join(MEASURED)}, but is {what!r}")
@@ -47,17 +48,17 @@ def run_scale_bench(what: str, folder: Path, console: Console, **sizes: int) -> 
     return rows
 
 
-def newsvendor_rows(rows: int = 5_000_000, workers: int = 2) -> list[Row]:
+def newsvendor_rows(rows: int = 5_000_000, engines: str = _ENGINES) -> list[Row]:
     """A Gaussian network and the newsvendor's closed form."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(2000, 6)), columns=[f"x{i}" for i in range(6)])
     y = pd.DataFrame({"demand": rng.gamma(4.0, np.exp(0.3 * X["x0"]))})
     network = fw.GaussianPredictor((64, 64), training=fw.Training(epochs=5), random_state=0)
     learner = fw.DecoupledLearner(fw.Newsvendor(3, 1), network).fit(X, y)
-    return _on_engines(learner.policy_, list(X.columns), rows, workers)
+    return _on_engines(learner.policy_, list(X.columns), rows, engines)
 
 
-def budget_rows(rows: int = 200_000, workers: int = 2) -> list[Row]:
+def budget_rows(rows: int = 200_000, engines: str = _ENGINES) -> list[Row]:
     """Six items that share a budget."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(2000, 6)), columns=[f"x{i}" for i in range(6)])
@@ -69,10 +70,10 @@ def budget_rows(rows: int = 200_000, workers: int = 2) -> list[Row]:
     )  # fmt: skip
     network = fw.GaussianPredictor((64, 64), training=fw.Training(epochs=5), random_state=0)
     learner = fw.DecoupledLearner(problem, network).fit(X, y)
-    return _on_engines(learner.policy_, list(X.columns), rows, workers)
+    return _on_engines(learner.policy_, list(X.columns), rows, engines)
 
 
-def _on_engines(policy: Any, names: list[str], rows: int, workers: int) -> list[Row]:
+def _on_engines(policy: Any, names: list[str], rows: int, engines: str) -> list[Row]:
     """The same folder in memory, in this process and on engines."""
     found = []
     with TemporaryDirectory(prefix="forewise-scale-") as made:
@@ -84,8 +85,10 @@ def _on_engines(policy: Any, names: list[str], rows: int, workers: int) -> list[
             table = pd.DataFrame(rng.normal(size=(size, len(names))), columns=names)
             table.assign(id=np.arange(size)).to_parquet(folder / f"data/part{part:02}.parquet")
         found.append(_alone(_in_memory, folder, min(rows, _RATE_ROWS)))
-        for name, jobs in (("local", 1), ("local", workers), ("ray", workers), ("dask", workers)):
-            found.append(_alone(_by_engine, folder, name, jobs) | {"rows": size * _PARTS})
+        for engine in engines.split(","):
+            name, _, jobs = engine.partition(":")
+            measured = _alone(_by_engine, folder, name, int(jobs or 1))
+            found.append(measured | {"rows": size * _PARTS})
             shutil.rmtree(folder / "out")
     for row in found:
         row["rows_per_core_second"] = row["rows"] / row["seconds"] / row["workers"]

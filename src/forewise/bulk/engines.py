@@ -13,18 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from forewise.bulk.job import Job
+from forewise.bulk.job import ATTEMPTS, LOST, Job
 from forewise.bulk.parts import Part
 from forewise.exceptions import ForewiseError, MissingDependencyError
 from forewise.parallel import Processes, WorkerLostError
 from forewise.parallel.cluster import connected
 from forewise.validation.parameters import require_count
 
-_RESTARTS = 3  # of a worker that died
-_LOST = (
-    "its worker died {times} times: was it killed, or did memory run out? Fewer workers or smaller "
-    "parts need less"
-)
 _BLOCKS = 4096  # of Ray Data: parts of one block are decided one after the other
 
 
@@ -63,21 +58,7 @@ class LocalEngine(Engine):
                 left.discard(record["part"])
                 yield record
         except WorkerLostError:
-            yield from _lost(left, "5 or more")
-
-
-class _RayWorker:
-    """An actor: it loads the policy once, and decides parts by their place."""
-
-    def __init__(self, job: Job) -> None:
-        import torch
-
-        torch.set_num_threads(1)
-        self.job = job
-        job.prepare()
-
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        return {"record": [self.job.decide(part) for part in batch["item"]]}
+            yield from _lost(left)
 
 
 @dataclass(frozen=True)
@@ -88,6 +69,16 @@ class RayEngine(Engine):
         connected(self.address, self.n_jobs)
         import ray.data
 
+        class Worker:  # an actor, with the job in its class: it is restarted without arguments
+            def __init__(self) -> None:
+                import torch
+
+                torch.set_num_threads(1)
+                job.prepare()
+
+            def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+                return {"record": [job.decide(part) for part in batch["item"]]}
+
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         # A part that kills its worker must not end the others.
@@ -95,21 +86,18 @@ class RayEngine(Engine):
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         dataset = ray.data.from_items(parts, override_num_blocks=min(len(parts), _BLOCKS))
         found = dataset.map_batches(
-            _RayWorker,
-            fn_constructor_args=(job,),
+            Worker,
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(
                 size=min(self.n_jobs, len(parts)), max_tasks_in_flight_per_actor=1
             ),
             num_cpus=1,
-            max_restarts=-1,
-            max_task_retries=_RESTARTS,
         )
         left = {part.name for part in parts}
         for row in found.iter_rows():
             left.discard(row["record"]["part"])
             yield row["record"]
-        yield from _lost(left, f"{_RESTARTS + 1}")
+        yield from _lost(left)
 
 
 @dataclass(frozen=True)
@@ -125,10 +113,8 @@ class DaskEngine(Engine):
             raise MissingDependencyError(
                 "this needs Dask, which is not installed: pip install 'forewise[dask]'"
             ) from error
-        settings = {
-            "distributed.scheduler.allowed-failures": _RESTARTS,
-            "distributed.admin.log-format": "%(message)s",
-        }
+        # Of deaths `Job.decide` keeps count.
+        settings = {"distributed.scheduler.allowed-failures": 2 * ATTEMPTS}
         with dask.config.set(settings), self._client() as client:
             futures = client.map(_in_dask, [job] * len(parts), parts, pure=False)
             names = {f.key: part.name for f, part in zip(futures, parts, strict=True)}
@@ -137,7 +123,7 @@ class DaskEngine(Engine):
                 if raised is None:
                     yield future.result()
                 elif isinstance(raised, KilledWorker):
-                    yield from _lost({names[future.key]}, f"{_RESTARTS + 1}")
+                    yield from _lost({names[future.key]})
                 else:
                     raise raised
 
@@ -181,9 +167,9 @@ def _in_dask(job: Job, part: Part) -> dict[str, Any]:
     return job.decide(part)
 
 
-def _lost(names: set[str], times: str) -> Iterator[dict[str, Any]]:
+def _lost(names: set[str]) -> Iterator[dict[str, Any]]:
     for name in sorted(names):
-        yield {"part": name, "error": f"{name}: {_LOST.format(times=times)}"}
+        yield {"part": name, "error": f"{name}: {LOST}"}
 
 
 #: By the name that the command line has for them.

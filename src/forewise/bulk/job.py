@@ -25,6 +25,12 @@ from forewise.policy.base import Policy
 from forewise.policy.batches import ROWS, arrow
 
 _HEADER = "header.json"
+#: Workers that may die with a part before it is given up.
+ATTEMPTS = 4
+LOST = (
+    "its worker died again and again: was it killed, or did memory run out? Fewer workers or "
+    "smaller parts need less"
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,20 @@ class Job:
         _loaded(self.policy, self.identity["policy"])
 
     def decide(self, part: Part) -> dict[str, Any]:
-        """Decide a part and write its decisions; an error is recorded instead of raised."""
+        """Decide a part and write its decisions; an error is recorded instead of raised.
+
+        So is a part that has killed its workers: a mark counts those that began it.
+        """
+        mark = Path(self.out) / f".forewise-begun-{digest(part.name)[:16]}.tmp"
+        with mark.open("ab") as file:
+            file.write(b".")
+        if mark.stat().st_size > ATTEMPTS:
+            return {"part": part.name, "error": f"{part.source}: {LOST}"}
+        said = self._said(part)
+        mark.unlink(missing_ok=True)
+        return said
+
+    def _said(self, part: Part) -> dict[str, Any]:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
