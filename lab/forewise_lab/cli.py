@@ -291,7 +291,7 @@ def deciding(
 @bench.command()
 def scale(
     what: Annotated[
-        str, typer.Argument(help="newsvendor, budget (folders on engines), fits or scenarios.")
+        str, typer.Argument(help="newsvendor, budget (on engines), fits, scenarios, growth, steps.")
     ],
     output: Output = None,
     size: Annotated[

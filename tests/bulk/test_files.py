@@ -198,31 +198,44 @@ import sys
 from forewise.bulk import ENGINES, decide_files
 policy, data, out, engine, jobs = sys.argv[1:]
 if __name__ == "__main__":
+    print("begins", flush=True)
     decide_files(policy, data, out, engine=ENGINES[engine](int(jobs)))
 """
 
 
-def killed_until_done(made: Path, out: Path, engine: str, jobs: int, times: int) -> None:
+def killed_until_done(made: Path, data: Path, out: Path, jobs: int, times: int, window: float):
     """Kill the driver at random moments, look at what is visible, and let it finish."""
-    rng = random.Random(0)
-    script = out.with_suffix(".py")
+    rng, script = random.Random(jobs), out.with_suffix(".py")
     script.write_text(DRIVER)
-    call = [sys.executable, str(script), *map(str, (made / "policy", made / "data", out))]
-    call += [engine, str(jobs)]
+    call = [sys.executable, str(script), *map(str, (made / "policy", data, out)), "local"]
+    seen = []
     for _ in range(times):
-        started = subprocess.Popen(call, start_new_session=True)
-        time.sleep(rng.uniform(1.0, 5.0))
-        started.kill()
-        started.wait()
-        for file in out.glob("*.parquet"):
-            assert pq.read_metadata(file).num_rows in (0, ROWS)
-    subprocess.run(call, check=True)
+        with subprocess.Popen([*call, str(jobs)], stdout=subprocess.PIPE) as started:
+            assert started.stdout is not None
+            assert started.stdout.readline() == b"begins\n"
+            time.sleep(rng.uniform(0.0, window))
+            started.kill()
+        files = list(out.glob("*.parquet"))
+        assert {pq.read_metadata(file).num_rows for file in files} <= {0, ROWS}
+        seen.append(len(files))
+    subprocess.run([*call, "1"], check=True)
+    return seen
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_it_ends_as_undisturbed(made, undisturbed, tmp_path):
-    killed_until_done(made, tmp_path / "out", "local", 2, 20)
-    assert content(tmp_path / "out") == undisturbed
+def test_killed_at_random_moments_it_ends_as_undisturbed(made, tmp_path):
+    """Fourteen times in the middle of its work, six times with workers of its own."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for copy in range(12):
+        for file in (made / "data").iterdir():
+            os.link(file, data / f"{copy:02}-{file.name}")
+    decide_files(made / "policy", data, tmp_path / "whole")
+    seen = killed_until_done(made, data, tmp_path / "one", 1, 14, 0.3)
+    assert len(set(seen)) > 2, seen  # it was killed with some parts done and others not
+    killed_until_done(made, data, tmp_path / "two", 2, 6, 8.0)
+    for name in ("one", "two"):
+        assert content(tmp_path / name) == content(tmp_path / "whole")
 
 
 @pytest.mark.slow
@@ -241,6 +254,29 @@ def test_ray_decides_the_same(made, undisturbed, tmp_path):
     call += [tmp_path / "out", "ray", 2]
     environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
     subprocess.run([str(part) for part in call], check=True, env=environment, timeout=200)
+    assert content(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.slow
+def test_ray_workers_that_are_killed_are_replaced(made, undisturbed, tmp_path):
+    pytest.importorskip("ray")
+    (tmp_path / "driver.py").write_text(DRIVER)
+    call = [sys.executable, tmp_path / "driver.py", made / "policy", made / "data"]
+    call += [tmp_path / "out", "ray", 2]
+    environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    killed: list[int] = []
+    with subprocess.Popen([str(part) for part in call], env=environment) as started:
+        while started.poll() is None:
+            time.sleep(0.2)
+            done = list((tmp_path / "out").glob("part*.parquet"))
+            if len(killed) < 2 and done:
+                listed = subprocess.run(
+                    ["pgrep", "-f", r"^ray::(MapWorker|.*Worker\))"], capture_output=True, text=True
+                )
+                killed += [int(pid) for pid in listed.stdout.split()][:1]
+                for pid in killed[-1:]:
+                    os.kill(pid, signal.SIGKILL)
+    assert started.returncode == 0
     assert content(tmp_path / "out") == undisturbed
 
 

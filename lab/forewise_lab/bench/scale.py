@@ -230,6 +230,80 @@ def _capacity(n_values: int) -> Row:
     }  # fmt: skip
 
 
+def growth() -> list[Row]:
+    """Processor time of a decision by rows, scenarios, items and columns, one at a time."""
+    found = []
+    for name, sizes in (
+        ("rows", (2000, 8000, 32000)), ("scenarios", (16, 64, 256, 1024)),
+        ("items", (2, 6, 24)), ("columns", (6, 24, 96)),
+    ):  # fmt: skip
+        for size in sizes:
+            found.append({"grows": name, "size": size} | _alone(_decided, {name: size}))
+    return found
+
+
+def _decided(sizes: dict[str, int]) -> Row:
+    torch.set_num_threads(1)
+    rows, scenarios, items, columns = (
+        sizes.get(name, usual)
+        for name, usual in (("rows", 2000), ("scenarios", 64), ("items", 6), ("columns", 6))
+    )
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, columns)), rng.gamma(9.0, 2.0, size=(500, items))
+    budget = fw.QuadraticNewsvendor(
+        quadratic=1.0, linear=2.0, shortage_quadratic=3.0, shortage=40.0, excess_quadratic=1.0,
+        excess=5.0, price=np.full(items, 2.0), budget=30.0 * items,
+    )  # fmt: skip
+    network = fw.GaussianPredictor((64, 64), training=fw.Training(epochs=2), random_state=0)
+    taken: Row = {}
+    for name, problem in (("newsvendor", fw.Newsvendor(3, 1)), ("budget", budget)):
+        outcome = y[:, :1] if name == "newsvendor" else y
+        policy = fw.DecoupledLearner(problem, network).fit(X, outcome).policy_
+        contexts = rng.normal(size=(rows, columns))
+        policy.decide(contexts[:64], scenarios)
+        cpu = time.process_time()
+        policy.decide(contexts, scenarios)
+        taken[f"{name}_microseconds"] = 1e6 * (time.process_time() - cpu) / rows
+    return taken
+
+
+def training_steps() -> list[Row]:
+    """Processor time of a step of training by the rows of its batch."""
+    sizes = (32, 128, 512, 2048)
+    return [{"batch": size} | _alone(_steps, size) for size in sizes]
+
+
+def _steps(size: int) -> Row:
+    from forewise.predictors.networks.training import optimiser_of, step
+    from forewise.predictors.sampling import RowGenerator
+
+    torch.set_num_threads(1)
+    rng, taken = np.random.default_rng(0), {}
+    X, y = rng.normal(size=(size, 6)), rng.gamma(9.0, 2.0, size=(size, 6))
+    budget = fw.QuadraticNewsvendor(
+        quadratic=1.0, linear=2.0, shortage_quadratic=3.0, shortage=40.0, excess_quadratic=1.0,
+        excess=5.0, price=np.full(6, 2.0), budget=200.0,
+    )  # fmt: skip
+    settings = fw.Training(epochs=1, batch_size=size)
+    for name in ("decoupled", "combined"):
+        predictor = fw.GaussianPredictor((64, 64), training=settings, random_state=0)
+        rows, _ = predictor.prepare(X, y, X[:2], y[:2])
+        objective = predictor.likelihood(rows, None)
+        if name == "combined":
+            objective = fw.CombinedLearner(budget, predictor, 16).objective(predictor, rows, None)
+        job, generator = predictor.job(objective, rows), RowGenerator()
+        generator.manual_seed(0)
+        complete = settings.completed(job.defaults, size)
+        optimiser, batch = optimiser_of(job.network, complete), torch.arange(size)
+        times = []
+        for _ in range(12):
+            cpu = time.process_time()
+            step(job, complete, optimiser, batch, generator)
+            times.append(time.process_time() - cpu)
+        taken[f"{name}_milliseconds"] = 1e3 * float(np.median(times[2:]))
+    return taken
+
+
 def _alone(function: Callable[..., Row], *arguments: Any) -> Row:
     """In a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -245,4 +319,6 @@ MEASURED: dict[str, Callable[..., list[Row]]] = {
     "budget": budget_rows,
     "fits": equal_fits,
     "scenarios": million_scenarios,
+    "growth": growth,
+    "steps": training_steps,
 }
