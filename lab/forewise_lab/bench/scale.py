@@ -1,6 +1,6 @@
 """What grows: decisions of folders on engines, fits on workers, scenarios of one context.
 
-Every measurement runs in a process of its own, so that memory is its own.
+Measurements of memory run in a process of their own.
 """
 
 from __future__ import annotations
@@ -232,14 +232,17 @@ def _capacity(n_values: int) -> Row:
 
 def growth() -> list[Row]:
     """Processor time of a decision by rows, scenarios, items and columns, one at a time."""
-    found = []
-    for name, sizes in (
-        ("rows", (2000, 8000, 32000)), ("scenarios", (16, 64, 256, 1024)),
-        ("items", (2, 6, 24)), ("columns", (6, 24, 96)),
-    ):  # fmt: skip
-        for size in sizes:
-            found.append({"grows": name, "size": size} | _alone(_decided, {name: size}))
-    return found
+    grown = {
+        "rows": (2000, 8000, 32000),
+        "scenarios": (16, 64, 256, 1024),
+        "items": (2, 6, 24),
+        "columns": (6, 24, 96),
+    }
+    return [
+        {"grows": name, "size": size} | _decided({name: size})
+        for name, sizes in grown.items()
+        for size in sizes
+    ]
 
 
 def _decided(sizes: dict[str, int]) -> Row:
@@ -270,7 +273,7 @@ def _decided(sizes: dict[str, int]) -> Row:
 def training_steps() -> list[Row]:
     """Processor time of a step of training by the rows of its batch."""
     sizes = (32, 128, 512, 2048)
-    return [{"batch": size} | _alone(_steps, size) for size in sizes]
+    return [{"batch": size} | _steps(size) for size in sizes]
 
 
 def _steps(size: int) -> Row:
