@@ -97,11 +97,12 @@ def test_a_search_that_was_stopped_ends_as_undisturbed(serial, tmp_path, after):
     assert [path.name for path in tmp_path.iterdir()] == ["search.journal"]
 
 
-def test_a_finished_search_fits_nothing_but_the_best(serial, tmp_path):
+def test_a_finished_search_fits_the_best_alone(serial, tmp_path):
     storage = tmp_path / "search.journal"
     found(storage=storage)
     Interrupted.done.clear()
-    assert untimed(found(storage=storage, map=Interrupted())).equals(untimed(serial))
+    assert untimed(found(storage=storage, map=Interrupted(after=99))).equals(untimed(serial))
+    assert len(Interrupted.done) == FEW["n_folds"]  # of the best, for `held_out_`
 
 
 def test_another_search_is_refused(tmp_path):

@@ -27,7 +27,7 @@ from sklearn.base import clone
 from forewise.exceptions import ForewiseError, MissingDependencyError, StorageError
 from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.decoupled import DecoupledLearner
-from forewise.learners.out_of_fold import Evaluator, Fold, cost_of, make_folds
+from forewise.learners.out_of_fold import Evaluator, Fold, HeldOut, Record, cost_of, make_folds
 from forewise.learners.out_of_fold import Trial as Evaluated
 from forewise.parallel import Map, Processes, applied
 from forewise.policy.base import ScenarioPolicy
@@ -110,6 +110,8 @@ class TunedLearner(Learner):
     Attributes
     ----------
     tuning_ : Tuning
+    held_out_ : HeldOut
+        Out-of-fold scenarios of the best settings.
     """
 
     censored_unsupported_reason = None
@@ -175,6 +177,7 @@ class TunedLearner(Learner):
         learner.policy_ = policy
         learner._remember(refit.fitted)
         self._remember(refit.fitted)
+        self.held_out_ = run.held_out(best)
         self.tuning_ = Tuning(
             run.study, run.table(), clone(best.predictor(predictor, space)),
             best.settings(space), learner,
@@ -426,6 +429,15 @@ class _Run:
             first = self._trials()[0].attributes.get("error", "it was interrupted")
             raise ForewiseError(f"no trial could be evaluated, the first one because: {first}")
         return min(complete, key=lambda known: known.cost)
+
+    def held_out(self, best: _Known) -> HeldOut:
+        """What the best settings say of the rows of every fold."""
+        predictor = best.predictor(self.predictor, self.space)
+        tasks = [(clone(predictor), fold, math.inf) for fold in self.folds]
+        where = self.settings.map or Processes()
+        record = Record.of(list(where.imap(partial(applied, self.evaluator.trial), tasks)))
+        assert record.scenarios is not None
+        return HeldOut(np.concatenate([fold.held for fold in self.folds]), record.scenarios)
 
     def table(self) -> Any:
         """A row per trial."""
