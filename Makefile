@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all browser lint format bench core studio clean
+.PHONY: demo test test-all browser lint format bench core studio docs wheel release-check clean
 
 demo: $(READY)
 	$(BIN)/forewise demo
@@ -50,10 +50,34 @@ core: $(READY)
 studio:
 	cd studio && npm ci && npm run build
 
+# The documentation site, in site/. It reads the sources and needs no library: an environment of its
+# own, so that nobody else has to install it. Warnings are errors.
+DOCS := .venv-docs
+docs: $(DOCS)/.ready
+	rm -rf site
+	mkdir -p build
+	$(DOCS)/bin/zensical build --clean --strict > build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
+	! grep -iE "^griffe|warning" build/docs.log
+	$(DOCS)/bin/python .ci/check_site.py site
+
+$(DOCS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) -c "import tomllib; \
+		extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*extras['docs'])")
+	@touch $@
+
+# The wheel for the Python that runs this, in dist/; docs/releasing.md says how one for any Linux is built.
+wheel:
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+# What has to hold before a release; see docs/releasing.md.
+release-check: docs
+	$(PYTHON) .ci/release_check.py
+
 $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e lab
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS) site .cache .pytest_cache .mypy_cache .ruff_cache

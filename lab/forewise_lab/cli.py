@@ -1,4 +1,4 @@
-"""`forewise-lab demo | run | table | report | report-real | suite | bench | data`."""
+"""`forewise-lab demo | run | table | report | report-real | planner | suite | bench | data`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+import forewise as fw
 from forewise import datasets
 from forewise.cli import run_app
-from forewise.exceptions import InvalidInputError, StorageError
-from forewise.parallel import Processes, RayMap
 from forewise_lab import bench as benches
 from forewise_lab import report as reports
 from forewise_lab import suite as suites
 from forewise_lab.datasets import fetch as download
 from forewise_lab.experiments import load_settings, read_rows
 from forewise_lab.experiments import run as run_experiments
+from forewise_lab.experiments.planning import PlannerFit
+from forewise_lab.experiments.runner import run_works
 
 # What is tracked is published; quick results have a folder of their own, which is not.
 _RESULTS, _QUICK = Path("lab/results"), Path("quick")
@@ -65,9 +66,13 @@ def demo(
     """Solve the paper's three problems, then learn to decide in six ways; about 3 minutes."""
     # Checked now, and not after minutes.
     if not picture.absolute().parent.is_dir():
-        raise StorageError(f"picture must be in a folder that exists, but is {str(picture)!r}")
+        raise fw.exceptions.StorageError(
+            f"picture must be in a folder that exists, but is {str(picture)!r}"
+        )
     if picture.suffix not in (".png", ".pdf", ".svg"):
-        raise StorageError(f"picture must end in .png, .pdf or .svg, but is {str(picture)!r}")
+        raise fw.exceptions.StorageError(
+            f"picture must end in .png, .pdf or .svg, but is {str(picture)!r}"
+        )
     from forewise_lab.demo import run_learning_demo, run_solving_demo
 
     console = Console()
@@ -104,7 +109,7 @@ def run(
         None if seeds is None else _seeds(seeds),
         settings=settings,
         output=output or _folder("real" if rolling else "paper", quick),
-        map=Processes(jobs) if ray is None else RayMap(jobs, ray),
+        map=fw.parallel.Processes(jobs) if ray is None else fw.parallel.RayMap(jobs, ray),
         data_dir=data_dir,
         quick=quick,
     )
@@ -169,6 +174,31 @@ def report_real(
     Console().print(f"The page is [bold]{escape(str(page))}[/]", highlight=False)
 
 
+@app.command()
+def planner(
+    levels: Annotated[
+        str | None, typer.Option(help="Service levels to compute, such as 0.1,0.5; all by default.")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder of results.")] = _RESULTS / "real",
+    data_dir: DataDir = None,
+) -> None:
+    """The planner in the bakery (a), with nothing but the roles of its columns; 10 minutes a level.
+
+    What is in the results table already is not computed again. When all levels are there, the page
+    is made: planner.md in the folder.
+    """
+    case = load_settings().cases["bakery-a"]
+    chosen = case.decision.levels if levels is None else [float(part) for part in _names(levels)]
+    fits = [PlannerFit("bakery-a", level, case, data_dir=data_dir) for level in chosen]
+    summary = run_works(fits, output, None, progress=True)
+    if summary.failed:
+        raise typer.Exit(1)
+    done = {row for row in read_rows(output)["method"] if str(row).startswith("planner ")}
+    if len(done) == len(case.decision.levels):
+        page = reports.write_planner_page(output, output / "planner.md")
+        Console().print(f"The page is [bold]{escape(str(page))}[/]", highlight=False)
+
+
 @suite.command("run")
 def suite_run(
     methods: Annotated[
@@ -200,7 +230,7 @@ def suite_run(
         None if tables is None else _names(tables),
         range(numbers) if isinstance(numbers, int) else numbers,
         output=output or _folder("suite"),
-        map=Processes(jobs),
+        map=fw.parallel.Processes(jobs),
         inner=inner,
         data_dir=data_dir,
     )
@@ -309,6 +339,18 @@ def scale(
     benches.run_scale_bench(what, output or _folder("bench"), Console(), **sizes)
 
 
+@bench.command()
+def planning(
+    output: Output = None,
+    rows: Annotated[int, typer.Option(min=100, help="Rows of the file that is decided.")] = 100_000,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for each planner's choice; none by default.")
+    ] = None,
+) -> None:
+    """Time `forewise decide` from file to file, on one core, by policies of planners."""
+    benches.run_planning_bench(output or _folder("bench"), rows, time_limit, Console())
+
+
 @data.command("list")
 def list_command(data_dir: DataDir = None) -> None:
     """List the data sets: which are there, which are missing, and where to get them."""
@@ -347,9 +389,11 @@ def _seeds(text: str) -> int | list[int]:
     try:
         numbers = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError as error:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"seeds must be a number such as 5, or a list such as 0,3,4, but is {text!r}"
         ) from error
     if numbers == [0] and "," not in text:
-        raise InvalidInputError("seeds must be at least one, but is 0: for seed 0 alone write 0,")
+        raise fw.InvalidInputError(
+            "seeds must be at least one, but is 0: for seed 0 alone write 0,"
+        )
     return numbers if "," in text else numbers[0]

@@ -14,7 +14,6 @@ from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 import forewise as fw
-from forewise.plots import decision_panels
 
 _SCENARIOS = 512
 _TRUE_SCENARIOS = 10_000
@@ -125,7 +124,7 @@ def run_learning_demo(console: Console, picture: Path) -> None:
         "distribution, the part that learning can remove.[/]"
     )
     panels = {name: policies[name] for name in ("D-ANN", "C-ANN", "D-BNN", "C-BNN")}
-    decision_panels(test, panels, problem.level.item()).savefig(picture, dpi=150)
+    fw.plots.decision_panels(test, panels, problem.level.item()).savefig(picture, dpi=150)
     console.print(f"Predictions and decisions: [bold]{escape(str(picture))}[/]")
 
 

@@ -78,39 +78,121 @@ double median(std::vector<double>& values) {
     return *middle;
 }
 
-// What to add to the columns so that the entries of each row are alike. Rows and columns are fitted in
-// turn. Absolute deviations count, and those of large entries more: a small one may as well be missing.
-void fit(const Rows& rows, const std::vector<char>& linking, const std::vector<double>& logs, double* columns) {
-    std::vector<double> level(rows.count(), 0.0), sum(rows.columns), weights(rows.columns);
-    for (int round = 0; round < ROUNDS; ++round) {
+// Of every row, entries that link columns: where to go from a column to its neighbours in other rows.
+struct Links {
+    std::vector<int> starts, entries, rows;  // of each column: its entries, and the rows they are in
+
+    Links(const Rows& rows_of, const std::vector<char>& linking) : starts(rows_of.columns + 1, 0) {
+        for (std::size_t a = 0; a < linking.size(); ++a) starts[rows_of.names[a] + 1] += linking[a];
+        std::partial_sum(starts.begin(), starts.end(), starts.begin());
+        entries.resize(starts.back()), rows.resize(starts.back());
+        std::vector<int> next(starts.begin(), starts.end() - 1);
+        for (int i = 0; i < rows_of.count(); ++i) {
+            for (int a = rows_of.starts[i]; a < rows_of.starts[i + 1]; ++a) {
+                if (!linking[a]) continue;
+                const int place = next[rows_of.names[a]]++;
+                entries[place] = a, rows[place] = i;
+            }
+        }
+    }
+};
+
+// What to add to the columns so that each is alike with the neighbour from which a breadth-first search
+// reaches it; 0 on average in what rows link. Where all rows can be even, they are.
+std::vector<double> along_trees(const Rows& rows, const std::vector<char>& linking, const std::vector<double>& logs) {
+    const Links links(rows, linking);
+    std::vector<double> found(rows.columns, 0.0);
+    std::vector<char> seen_column(rows.columns, 0), seen_row(rows.count(), 0);
+    std::vector<int> queue;
+    for (int root = 0; root < rows.columns; ++root) {
+        if (seen_column[root]) continue;
+        queue.assign(1, root), seen_column[root] = 1;
+        double total = 0.0;
+        for (std::size_t at = 0; at < queue.size(); ++at) {
+            const int c = queue[at];
+            total += found[c];
+            for (int link = links.starts[c]; link < links.starts[c + 1]; ++link) {
+                const int i = links.rows[link];
+                if (seen_row[i]) continue;
+                seen_row[i] = 1;
+                const double level = logs[links.entries[link]] + found[c];
+                for (int a = rows.starts[i]; a < rows.starts[i + 1]; ++a) {
+                    const int other = rows.names[a];
+                    if (!linking[a] || seen_column[other]) continue;
+                    seen_column[other] = 1, found[other] = level - logs[a], queue.push_back(other);
+                }
+            }
+        }
+        for (int c : queue) found[c] -= total / double(queue.size());
+    }
+    return found;
+}
+
+// Rows and columns, fitted in turn so that the entries of each row are alike. Absolute deviations
+// count, and those of large entries more: a small one may as well be missing.
+struct Fit {
+    const Rows& rows;
+    const std::vector<char>& linking;
+    const std::vector<double>& logs;
+    std::vector<double> columns, level, sum, weights;
+
+    Fit(const Rows& rows, const std::vector<char>& linking, const std::vector<double>& logs,
+        std::vector<double> start)
+        : rows(rows), linking(linking), logs(logs), columns(std::move(start)), level(rows.count(), 0.0),
+          sum(rows.columns), weights(rows.columns) {}
+
+    // Each entry that counts: how far it is above its row's level.
+    template <class F>
+    void each(int i, F f) const {
+        for (int a = rows.starts[i]; a < rows.starts[i + 1]; ++a) {
+            if (linking[a]) f(rows.names[a], logs[a] + columns[rows.names[a]] - level[i]);
+        }
+    }
+    static double count(double off) { return (off > 0.0 ? LARGE_COUNTS : 1.0) / (std::fabs(off) + 1.0); }
+
+    double fit_rows() {
         double moved = 0.0;
         for (int i = 0; i < rows.count(); ++i) {
             double total = 0.0, weight = 0.0;
-            for (int a = rows.starts[i]; a < rows.starts[i + 1]; ++a) {
-                if (!linking[a]) continue;
-                const double off = logs[a] + columns[rows.names[a]] - level[i];
-                const double count = (off > 0.0 ? LARGE_COUNTS : 1.0) / (std::fabs(off) + 1.0);
-                total += count * off, weight += count;
-            }
+            each(i, [&](int, double off) { total += count(off) * off, weight += count(off); });
             const double step = total / std::max(weight, 1e-9);
             level[i] += step, moved = std::max(moved, std::fabs(step));
         }
+        return moved;
+    }
+    double fit_columns() {
+        double moved = 0.0;
         std::fill(sum.begin(), sum.end(), 0.0), std::fill(weights.begin(), weights.end(), 0.0);
         for (int i = 0; i < rows.count(); ++i) {
-            for (int a = rows.starts[i]; a < rows.starts[i + 1]; ++a) {
-                if (!linking[a]) continue;
-                const int c = rows.names[a];
-                const double off = logs[a] + columns[c] - level[i];
-                const double count = (off > 0.0 ? LARGE_COUNTS : 1.0) / (std::fabs(off) + 1.0);
-                sum[c] += count * off, weights[c] += count;
-            }
+            each(i, [&](int c, double off) { sum[c] += count(off) * off, weights[c] += count(off); });
         }
         for (int c = 0; c < rows.columns; ++c) {
             const double step = sum[c] / std::max(weights[c], 1e-9);
             columns[c] -= step, moved = std::max(moved, std::fabs(step));
         }
-        if (moved < FITTED) break;
+        return moved;
     }
+    double unevenness() const {
+        double total = 0.0;
+        for (int i = 0; i < rows.count(); ++i) {
+            each(i, [&](int, double off) { total += count(off) * off * off; });
+        }
+        return total;
+    }
+};
+
+// What to add to the columns so that the entries of each row are alike. From nothing, fitting in turn
+// takes as many rounds as orders of magnitude have to pass through a row that links two columns.
+std::vector<double> fit(const Rows& rows, const std::vector<char>& linking, const std::vector<double>& logs) {
+    Fit best(rows, linking, logs, std::vector<double>(rows.columns, 0.0));
+    Fit tree(rows, linking, logs, along_trees(rows, linking, logs));
+    best.fit_rows(), tree.fit_rows();
+    if (tree.unevenness() < best.unevenness()) std::swap(best.columns, tree.columns), std::swap(best.level, tree.level);
+    for (int round = 0; round < ROUNDS; ++round) {
+        const double moved = best.fit_columns();
+        if (std::max(moved, best.fit_rows()) < FITTED) break;
+    }
+    return best.columns;
 }
 
 // Which entries of a context's rows count.
@@ -148,9 +230,8 @@ void settle(std::vector<double>& exponents) {
 std::vector<double> fitted_exponents(
     const Rows& rows, const Entries& entries, const std::vector<double>& logs
 ) {
-    std::vector<double> found(rows.columns, 0.0), linked;
+    std::vector<double> found = fit(rows, entries.linking, logs), linked;
     std::vector<char> alone(rows.columns, 1);
-    fit(rows, entries.linking, logs, found.data());
     for (std::size_t a = 0; a < logs.size(); ++a) {
         if (entries.linking[a]) alone[rows.names[a]] = 0;
     }

@@ -13,6 +13,8 @@ struct Sums {
     double violation = 0.0;
     double wrong = 0.0;  // the largest multiplier of the wrong sign, in units of its row
     double shadow = 0.0;
+    double slackness = 0.0;  // the largest multiplier times the slack of its row
+    double farthest = 0.0;  // the largest distance from the origin to a boundary
     double logs = 0.0;  // of the distances from the origin to the boundaries that do not pass it
     std::int64_t number = 0;  // of those
 };
@@ -107,6 +109,8 @@ void weigh_row(const Part& in_z, const Part& in_u, const Row& row, Sums& sums) {
     if (!row.equal) sums.wrong = std::max(sums.wrong, -row.multiplier * norm);
     if (row.kept) {
         sums.violation = std::max(sums.violation, (row.equal ? std::fabs(product) : product) / norm);
+        if (!row.equal) sums.slackness = std::max(sums.slackness, std::fabs(row.multiplier * product));
+        sums.farthest = std::max(sums.farthest, std::fabs(row.bound) / norm);
         if (row.bound != 0.0) {
             sums.logs += std::log(std::fabs(row.bound) / norm);
             ++sums.number;
@@ -172,6 +176,16 @@ void weigh_scenarios(
     found.slope[b] = std::max({found.slope[b], steep, wrong});
 }
 
+// The rows of the first stage in its own size: beside recourse that is many orders larger, neither the
+// largest variable nor the objective says anything of a decision. The first stage is as large as its
+// variables are, or as its rows let them be; all pass through the origin, they do not say.
+void weigh_first_stage(const Program& p, int b, const ConstPoints& x, const Sums& sums, const Evidence& found) {
+    if (!(sums.farthest > 0.0)) return;
+    const double size = std::max(largest(x.z + std::ptrdiff_t(b) * p.n, p.n), sums.farthest);
+    found.own_violation[b] = sums.violation / size;
+    found.own_gap[b] = sums.slackness / size;
+}
+
 }  // namespace
 
 void weigh(const Program& p, const ConstPoints& x, const Evidence& found, double* scratch) {
@@ -199,6 +213,7 @@ void weigh(const Program& p, const ConstPoints& x, const Evidence& found, double
         weigh_rows(p.G, p.h, x.first, p.g, false);
         weigh_rows(p.E, p.ee, x.nu, p.e, true);
         found.slope[b] = sums.wrong;
+        weigh_first_stage(p, b, x, sums, found);
         weigh_scenarios(p, b, x, found, sums, of_z, of_u);
         found.violation[b] = sums.violation;
         found.shadow[b] = sums.shadow;

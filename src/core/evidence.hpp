@@ -17,6 +17,8 @@ struct Evidence {
     double* length;     // a typical distance from the origin to a row's boundary
     double* size;       // of the variables
     double* cost_size;  // of the costs' gradients
+    double* own_violation;  // largest violation of a first-stage row, relative to that stage's size
+    double* own_gap;        // largest multiplier of one times its slack, relative to that size
 };
 
 // The evidence for or against the points of all contexts; NaN where a point is not finite.

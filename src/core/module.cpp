@@ -19,6 +19,7 @@
 #include "batch.hpp"
 #include "convexity.hpp"
 #include "evidence.hpp"
+#include "forest.hpp"
 
 namespace nb = nanobind;
 
@@ -28,6 +29,7 @@ namespace {
 using Array = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
 using Whole = nb::ndarray<std::int64_t, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Names = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Mask = nb::ndarray<const bool, nb::c_contig, nb::device::cpu>;
 
@@ -301,7 +303,7 @@ void weigh_points(const nb::tuple& blocks, const nb::tuple& points, const nb::tu
     const Program& p = given.program;
     const GivenPoints<const double, Array> of_points(points, p);
     std::vector<Out> out;
-    for (std::size_t i = 0; i < 8; ++i) {
+    for (std::size_t i = 0; i < 10; ++i) {
         out.push_back(nb::cast<Out>(found[i], false));
         require(out[i], "evidence", {std::size_t(p.B)});
     }
@@ -310,7 +312,7 @@ void weigh_points(const nb::tuple& blocks, const nb::tuple& points, const nb::tu
     weigh(
         p, of_points.points,
         {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data(),
-         out[6].data(), out[7].data()},
+         out[6].data(), out[7].data(), out[8].data(), out[9].data()},
         scratch.data()
     );
 }
@@ -405,6 +407,40 @@ std::vector<int> convex_contexts(const nb::tuple& given, int size, int contexts,
     return found;
 }
 
+// Past outcomes of a forest for contexts (n_contexts, n_features): fills picks and weights, both
+// (n_contexts, width).
+void pick_from_forest(
+    const nb::tuple& given, const Array& contexts, double start, const Whole& picks,
+    const Out& weights
+) {
+    if (given.size() != 10) throw std::invalid_argument("a forest must have 10 parts");
+    const auto numbers = [&](std::size_t i) { return nb::cast<Numbers>(given[i]); };
+    const Numbers left = numbers(0), right = numbers(1), feature = numbers(2), roots = numbers(4),
+                  leaf_rows = numbers(5), leaf_starts = numbers(6), row_of = numbers(7);
+    const Array threshold = nb::cast<Array>(given[3]), share = nb::cast<Array>(given[8]);
+    const std::size_t n_nodes = left.shape(0);
+    if (contexts.ndim() != 2) refuse("contexts", "(n_contexts, n_features)");
+    if (picks.ndim() != 2) refuse("picks", "(n_contexts, width)");
+    require(right, "right", {n_nodes});
+    require(feature, "feature", {n_nodes});
+    require(threshold, "threshold", {n_nodes});
+    require(leaf_starts, "leaf_starts", {n_nodes + 1});
+    require(share, "share", {row_of.shape(0)});
+    require(picks, "picks", {contexts.shape(0), picks.shape(1)});
+    require(weights, "weights", {contexts.shape(0), picks.shape(1)});
+    const Forest forest{
+        n_nodes, roots.shape(0), contexts.shape(1), left.data(), right.data(), feature.data(),
+        threshold.data(), roots.data(), leaf_rows.data(), leaf_starts.data(), leaf_rows.shape(0),
+        row_of.data(), share.data(), row_of.shape(0), nb::cast<std::size_t>(given[9])
+    };
+    if (const char* fault = forest.fault()) throw std::invalid_argument(fault);
+    nb::gil_scoped_release released;
+    pick_outcomes(
+        forest, contexts.data(), contexts.shape(0), picks.shape(1), start, picks.data(),
+        weights.data()
+    );
+}
+
 // What is known of a batch before it is solved.
 nb::dict describe(const nb::tuple& blocks) {
     const Given given(blocks);
@@ -434,7 +470,7 @@ nb::dict describe(const nb::tuple& blocks) {
 
 NB_MODULE(_core, m) {
     using namespace forewise;
-    m.doc() = "The compiled kernels of the interior-point solver.";
+    m.doc() = "The compiled kernels of the interior-point solver and of forests.";
     using nb::arg;
     m.def(
         "follow", &follow, arg("program"), arg("n_threads"), arg("tolerance"), arg("max_iterations"),
@@ -451,5 +487,9 @@ NB_MODULE(_core, m) {
     m.def("entries", &find_entries);
     m.def("balance", &balanced_units);
     m.def("convex", &convex_contexts);
+    m.def(
+        "pick_from_forest", &pick_from_forest, arg("forest"), arg("contexts"), arg("start"),
+        arg("picks").noconvert(), arg("weights").noconvert()
+    );
     m.def("instructions", [] { return std::string(chosen_kernels().name); });
 }

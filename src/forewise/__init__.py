@@ -7,10 +7,8 @@ program per context. These are the names for everyday use; the rest is in namesp
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
-
-__version__ = "0.1.0"
 
 # Where each name comes from. A module is imported when one of its names is first asked for, so
 # that nothing is paid for before it is needed.
@@ -49,6 +47,7 @@ _NAMESPACES = {
     "features": "forewise.features",
     "learners": "forewise.learners",
     "metrics": "forewise.evaluation",
+    "mlflow": "forewise.mlflow",
     "parallel": "forewise.parallel",
     "plots": "forewise.plots",
     "policy": "forewise.policy",
@@ -64,12 +63,14 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [*_HOME_OF, *_NAMESPACES]
 
 if TYPE_CHECKING:
+    __version__: str
     from forewise import bulk as bulk
     from forewise import datasets as datasets
     from forewise import evaluation as metrics  # noqa: F401
     from forewise import exceptions as exceptions
     from forewise import features as features
     from forewise import learners as learners
+    from forewise import mlflow as mlflow
     from forewise import parallel as parallel
     from forewise import plots as plots
     from forewise import policy as policy
@@ -142,8 +143,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMESPACES:
-        value: Any = import_module(_NAMESPACES[name])
+    if name == "__version__":
+        value: Any = metadata.version("forewise")  # pyproject.toml's, and it stands nowhere else
+    elif name in _NAMESPACES:
+        value = import_module(_NAMESPACES[name])
     elif name in _HOME_OF:
         value = getattr(import_module(_HOME_OF[name]), name)
     else:

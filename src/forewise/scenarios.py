@@ -30,7 +30,8 @@ class Scenarios:
 
     Examples
     --------
-    >>> scenarios = Scenarios([[[3.0], [5.0]]], weights=[[1.0, 3.0]])
+    >>> import forewise as fw
+    >>> scenarios = fw.Scenarios([[[3.0], [5.0]]], weights=[[1.0, 3.0]])
     >>> scenarios.weights
     tensor([[0.2500, 0.7500]], dtype=torch.float64)
     """

@@ -38,6 +38,13 @@ def check_problem(problem: Problem, outcome: Any) -> None:
     The program's optimal value is the mean cost of its decision; no decision that is optimal for
     other scenarios is better; the cost is convex in the decision and has its derivative; a copy is
     the same problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> demand = np.random.default_rng(0).gamma(4.0, 3.0, size=(6, 1))
+    >>> fw.testing.check_problem(fw.Newsvendor(shortage=3.0, excess=1.0), demand)
     """
     outcome = torch.as_tensor(outcome, dtype=torch.float64)
     scenarios = Scenarios(outcome[None])
@@ -87,6 +94,14 @@ def check_solver(solver: Solver, problem: Problem, scenarios: Scenarios) -> None
     Agrees with `ReferenceSolver` in the optimal value, which is what the decision costs (checked
     for equal weights); contexts do not depend on each other, nor on the order of scenarios; a
     context with NaN is `Status.INVALID` and changes no other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> demand = fw.Scenarios(np.random.default_rng(0).gamma(4.0, 3.0, size=(3, 10, 1)))
+    >>> problem = fw.Newsvendor(shortage=3.0, excess=1.0)
+    >>> fw.testing.check_solver(fw.InteriorPointSolver(), problem, demand)
     """
     try:
         solution = solve(problem, scenarios, solver)
@@ -136,6 +151,13 @@ def check_predictor(predictor: Predictor, X: Any, y: Any) -> None:
     Scenarios have the promised shape, are finite, repeatable, and do not depend on other rows; bad
     input is a `ForewiseError`; a saved and loaded predictor draws the same scenarios, for which its
     class must be registered (`forewise.policy.register`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> fw.testing.check_predictor(fw.NeighborPredictor(5), X, 10 + X[:, 0])
     """
     _require_raises(UnfittedError, lambda: clone(predictor).sample(X, 4))
     fitted = clone(predictor).fit(X, y)
@@ -179,6 +201,14 @@ def check_learner(learner: Learner, X: Any, y: Any) -> None:
 
     Decisions have the promised shape and container, are repeatable, do not depend on other rows,
     and are the same after the policy was saved and loaded; the score is minus the mean cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3.0, 1.0), fw.NeighborPredictor(5))
+    >>> fw.testing.check_learner(learner, X, 10 + X[:, 0])
     """
     _require_raises(UnfittedError, lambda: clone(learner).decide(X))
     with warnings.catch_warnings():
@@ -225,6 +255,22 @@ def check_no_future(
         One row per series and day; constant values would hide a leak.
     known : sequence of str
         Columns that are known in advance and stay as they are: names of series, holidays, plans.
+
+    Examples
+    --------
+    A lag of the day itself would be caught; one of the day before is what it says:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.date_range("2024-01-01", periods=30)
+    >>> table = pd.DataFrame({"date": days, "sold": np.random.default_rng(0).normal(size=30)})
+    >>> fw.testing.check_no_future(lambda rows: fw.features.lag(rows, "sold", days=1), table)
+    >>> try:
+    ...     fw.testing.check_no_future(lambda rows: rows[["sold"]], table)
+    ... except AssertionError:
+    ...     print("a leak")
+    a leak
     """
     before = build(table.copy())
     _require(before.index.equals(table.index), "the features have other rows than the table")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import pytest
 
 import forewise as fw
 from forewise import tables
-from forewise.cli import stream
+from forewise.cli import reading, stream
 
 
 def at_once(past, future):
@@ -45,6 +47,30 @@ def test_only_the_past_that_matters_is_kept(shops):
     assert kept["date"].min() == "2023-02-18"  # 91 days before
     again = policy.decide(kept, future=tables.read("tomorrow.csv"))
     np.testing.assert_array_equal(again["decision"].shape, (6,))
+
+
+@pytest.mark.parametrize(("most", "chunk"), [(50, 20), (100, 7), (350, 100_000)])
+def test_of_a_very_long_table_the_last_days_are_learned_from(
+    shops, monkeypatch, capsys, most, chunk
+):
+    monkeypatch.setattr(reading, "MOST", most)
+    monkeypatch.setattr(tables, "chunks", partial(tables.chunks, rows=chunk))
+    whole = tables.read("sales.csv").sample(frac=1.0, random_state=0)
+    tables.write(whole, "shuffled.csv")
+    roles = fw.load_policy("policy").roles
+    kept = reading.rows_to_learn_from(Path("shuffled.csv"), roles)
+    n_days = most // 6  # six rows a day
+    assert len(kept) == 6 * n_days
+    assert set(kept["date"]) == set(sorted(whole["date"].unique())[-n_days:])
+    assert "those of the last days" in " ".join(capsys.readouterr().err.split())
+
+
+def test_of_a_very_long_table_without_days_some_rows_are_learned_from(shops, monkeypatch):
+    monkeypatch.setattr(reading, "MOST", 100)
+    monkeypatch.setattr(tables, "chunks", partial(tables.chunks, rows=30))
+    roles = fw.Planner(None, outcome="sales").roles
+    kept = reading.rows_to_learn_from(Path("sales.csv"), roles)
+    assert list(kept.index) == list(range(4, 362, 4))  # of 360 rows, the header being row 1
 
 
 @pytest.mark.slow

@@ -99,3 +99,21 @@ def test_what_cannot_be_evaluated(table):
         quick().evaluate(table, current="past")
     with pytest.raises(fw.InvalidInputError, match="a column for each of the 1 decision"):
         quick().evaluate(table, current=["ordered", "sales"])
+
+
+def test_the_sentence_about_intervals_says_what_was_measured(evaluation):
+    known = evaluation.costs[~evaluation.costs["sold_out"]]
+    inside = known["cost_planner"].between(known["cost_lower"], known["cost_upper"])
+    months = inside.groupby(known["date"].dt.strftime("%Y-%m")).mean()
+    said = evaluation.interval_text
+    assert f"held {100 * inside.mean():.0f} % of {len(known):,} costs" in said
+    assert f"{100 * months.min():.0f} % in the worst month, {months.idxmin()}" in said
+
+
+def test_a_loss_is_said_to_be_one(table):
+    """Decisions of the past that were perfect cannot be improved upon."""
+    perfect = table.assign(ordered=table["sales"])
+    found = quick().evaluate(perfect, current="ordered", window="month")
+    assert found.saving["estimate"] < 0
+    assert "it costs more by" in found.text
+    assert "costs more by -" not in found.text

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import forewise as fw
+from forewise.planner.alternatives import alternatives
 from tests.planner.tables import days_after, sales_table
 
 PROBLEM = fw.Newsvendor(shortage=3, excess=1)
@@ -203,6 +204,44 @@ def test_why(planner, table):
     decided = planner.decide(table, days_after(table))["decision"].iloc[0]
     assert why.decision["sales"] == decided
     assert "store" in str(why.neighbours[0].label)
+
+
+def test_what_would_change_a_decision_is_said_in_columns_of_the_table(table):
+    """Each change that is named is made in the table, and decided."""
+    planner = quick(learner=fw.NeighborPredictor(5)).fit(table)
+    future = days_after(table).iloc[:1]
+    why = planner.explain(table, future)
+    found = {change.column: change for change in why.changes}
+    assert (found["promotion"].now, found["promotion"].then) == (True, False)
+    other = planner.decide(table, future.assign(promotion=False))["decision"].iloc[0]
+    assert found["promotion"].decision["sales"] == other
+    level = found["mean sales of the weeks before"]
+    own = table["store"] == future["store"].iloc[0]
+    sales = table["sales"].where(~own, table["sales"] * level.then / level.now)
+    raised = planner.decide(table.assign(sales=sales), future)["decision"].iloc[0]
+    assert level.decision["sales"] == pytest.approx(raised, rel=1e-3)
+    assert "promotion no instead of yes" in why.text()
+
+
+@pytest.mark.parametrize("name", ["sales", "temperature"])
+def test_a_single_day_of_the_past_may_be_what_matters(table, name):
+    """A rule that looks at one day: its other values are tried on that day."""
+    planner = quick().fit(table)
+    future = days_after(table).iloc[:1]
+    rows, wanted = planner.policy_.rows(table, future)
+    recipe = planner.policy_.recipe
+    past = planner.policy_.past.contexts.astype(float)
+    context = recipe.contexts(rows, wanted).to_numpy()[0]
+    tried = alternatives(recipe, rows, int(wanted[0]), context, past)
+    day = table["date"][(table["store"] == "store 0") & ~table["closed"]].max()
+    column = f"{name} on {day:%a %Y-%m-%d}"
+    own = [other for other in tried if other.column == column]
+    assert len(own) > 5
+    where = (table["store"] == "store 0") & (table["date"] == day)
+    assert own[0].now == table.loc[where, name].iloc[0]
+    changed = table.assign(**{name: table[name].mask(where, own[0].then)})
+    rows, wanted = planner.policy_.rows(changed, future)
+    np.testing.assert_allclose(recipe.contexts(rows, wanted).to_numpy()[0], own[0].context)
 
 
 def test_what_a_mean_or_median_decides_is_noted_and_not_warned_of(table):

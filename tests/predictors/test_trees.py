@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
+import torch
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
 import forewise as fw
-from forewise.predictors.sampling import mean_and_std, outcome_order, standardise
+from forewise.predictors import ForestPredictor
+from forewise.predictors.censoring import shared
+from forewise.predictors.sampling import (
+    mean_and_std,
+    outcome_order,
+    standardise,
+    weighted_scenarios,
+)
 from tests.predictors import tables
 from tests.predictors.tables import moments, order_quantity
 
@@ -217,3 +227,35 @@ def test_outer_quantiles_cover_what_they_promise_on_new_rows():
     plain = fw.QuantileBoostingPredictor(calibration_share=0.0).fit(X, y).predict_quantiles(new)
     fitted = fw.QuantileBoostingPredictor().fit(X, y).predict_quantiles(new)
     np.testing.assert_array_equal(fitted[:, 0, 2:5], plain[:, 0, 2:5])
+
+
+@pytest.mark.parametrize("width", [3, 64, 1000])
+@pytest.mark.parametrize("censored", [False, True])
+def test_scenarios_are_the_weights_of_leaves_resampled(width, censored):
+    """The compiled pass against the weights themselves, to the bit."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 4)).round(1)
+    y = random.gamma(4.0, np.exp(0.5 * X[:, :1]))
+    bound = {"censored": random.random(150) < 0.3} if censored else {}
+    forest = ForestPredictor(20, random_state=0).fit(X, y, **bound)
+    new = random.normal(size=(70, 4))
+    weights_of = shared(forest._weights, forest.row_of_)
+    count = min(width, len(forest.outcomes_))
+    seed = np.random.default_rng(5)
+    expected = weighted_scenarios(forest.outcomes_, new, weights_of, count, seed)
+    found = forest._scenarios(new, width, np.random.default_rng(5))
+    assert torch.equal(found.values, expected.values)
+    assert torch.equal(found.weights, expected.weights)
+    alone = forest._scenarios(new[7:8], width, np.random.default_rng(5))
+    assert torch.equal(alone.values[0], found.values[7])
+
+
+def test_trees_that_are_damaged_are_refused():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 2)), random.normal(size=(60, 1))
+    forest = ForestPredictor(3, random_state=0).fit(X, y)
+    for name, value in (("left_", 0), ("feature_", 9), ("leaf_rows_", 60), ("roots_", -1)):
+        damaged = copy.deepcopy(forest)
+        getattr(damaged, name)[0] = value
+        with pytest.raises(ValueError, match="must"):
+            damaged.sample(X[:2], 4)

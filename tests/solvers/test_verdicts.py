@@ -105,6 +105,20 @@ def test_a_portfolio_is_the_same_in_every_unit_of_its_returns(exponent, solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("risk", [fw.CVaR(0.9), fw.MeanCVaR(0.5, 0.8), fw.WorstCase()], ids=repr)
+@pytest.mark.parametrize("exponent", [-12, 6, 9, 12])
+def test_a_portfolio_s_risk_is_the_same_in_every_unit_of_its_returns(exponent, risk, solver):
+    """Losses are linked to holdings by rows of returns, and to the tail by rows of ones."""
+    returns = np.random.default_rng(0).normal(size=(3, 100, 10))
+    problem = fw.Portfolio(EXPECTED * 2, 0.1, budget=1.0).with_risk(risk)
+    plain = fw.solve(problem, fw.Scenarios(returns), fw.ReferenceSolver())
+    scale = 10.0**exponent
+    scaled = fw.solve(problem, fw.Scenarios(returns * scale), solver)
+    torch.testing.assert_close(scaled.objective / scale, plain.objective, rtol=1e-7, atol=0)
+    torch.testing.assert_close(scaled.decision.sum(1), torch.ones(3).double())
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
 @pytest.mark.parametrize("budget", [None, 8.0])
 @pytest.mark.parametrize("exponent", [-18, -12, -9, -8, 8, 9, 12, 18])
 def test_an_objective_is_the_cost_of_its_decision_in_every_unit(exponent, budget, solver):
@@ -285,11 +299,31 @@ def test_an_infinite_objective_is_not_optimal():
     assert solution.status[0] is fw.Status.INACCURATE
 
 
-@pytest.mark.parametrize("exponent", [8, 12, 16, 18, 30, 200])
-def test_a_budget_is_used_up_beside_demand_of_any_size(exponent):
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("exponent", [8, 9, 10, 11, 12, 14, 16, 18, 30, 200])
+def test_a_budget_is_used_up_beside_demand_of_any_size(exponent, solver):
     demand = np.random.default_rng(0).uniform(5, 9, (4, 6, 1)) * 10.0**exponent
     problem = fw.QuadraticNewsvendor([1], [0], [1], [3], [1], [1], price=[4.0], budget=20.0)
-    solution = fw.solve(problem, fw.Scenarios(demand), on_failure="return")
+    solution = fw.solve(problem, fw.Scenarios(demand), solver, on_failure="return")
     for status, decision in zip(solution.status, solution.decision, strict=True):
         assert status is fw.Status.INACCURATE or float(decision) == pytest.approx(5.0)
-    assert exponent > 100 or solution.optimal.all()
+    solved_up_to = 100 if isinstance(solver, fw.AutoSolver) else 11
+    assert exponent > solved_up_to or solution.optimal.all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("exponent", [0, 2, 4, 6, 8, 10, 12, 14, 16])
+def test_decisions_beside_huge_recourse_keep_their_own_constraints(exponent, solver):
+    """All of the budget goes to the item with the largest shortage for its price."""
+    demand = (8 + 0.5 * np.arange(12.0).reshape(1, 4, 3)) * 10.0**exponent
+    full = [[2.0, 0.5, 0.1], [0.5, 2.0, 0.3], [0.1, 0.3, 1.0]]
+    problem = fw.QuadraticNewsvendor(
+        full, [0] * 3, [1] * 3, [3] * 3, [1] * 3, [1] * 3, price=[4.0, 3.0, 2.0], budget=20.0
+    )
+    solution = fw.solve(problem, fw.Scenarios(demand), solver, on_failure="return")
+    if solution.optimal.all():
+        assert float(problem.violation(solution.decision)) <= 1e-8
+        if exponent >= 2:
+            expected = torch.tensor([[0.0, 0.0, 10.0]]).double()
+            torch.testing.assert_close(solution.decision, expected, rtol=0, atol=1e-6)
+    assert exponent > 6 or solution.optimal.all()

@@ -220,6 +220,10 @@ SPELLED = {
     "thousands with commas": (["1,234.5", "2,000", "7"], "."),
     "thousands alone": (["1,234", "12,500", "3"], "."),
     "three decimals below one": (["0,125", "1,234"], ","),
+    "thousands beside hundreds": (["1.090", "980", "50", "12.500"], ","),
+    "three decimals everywhere": (["1.250", "50.000", "2.375"], "."),
+    "three decimals beside thousands": (["1.250", "4980", "50"], "."),
+    "a currency": (["2,50 €", "€ 3", "4,1\u00a0€"], ","),
     "spaces": (["1 234,5", "2 000"], ","),
     "text": (["1.5", "two"], None),
     "both marks": (["1.5", "2,5"], None),
@@ -230,6 +234,14 @@ SPELLED = {
 def test_decimal_marks(case):
     texts, mark = SPELLED[case]
     assert spelling.decimal_mark(texts) == mark
+
+
+@pytest.mark.parametrize("yes", ["x", "yes", "Ja", "TRUE"])
+def test_a_lonely_yes_means_that_empty_cells_are_no(yes):
+    frame = pd.DataFrame({"sold_out": [yes, "", None, yes, "k.A."]})
+    columns = Columns.from_frame(frame)
+    np.testing.assert_array_equal(columns.encode(frame)[:, 0], [1, 0, 0, 1, 0])
+    assert spelling.as_booleans(["1"]) is None  # a number
 
 
 def test_days_in_several_spellings():

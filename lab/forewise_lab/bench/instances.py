@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from forewise.problems import Newsvendor, Portfolio, Problem, QuadraticNewsvendor, ScenarioProgram
-from forewise.scenarios import Scenarios
+import forewise as fw
 
 NEWSVENDOR_COSTS = {
     "quadratic": [6.0, 4.0, 6.0, 6.0, 8.0, 8.0],
@@ -36,9 +35,9 @@ class Instance:
     title: str
     n_contexts: int
     n_scenarios: int
-    problem: Problem | None
-    scenarios: Scenarios | None
-    program: ScenarioProgram
+    problem: fw.Problem | None
+    scenarios: fw.Scenarios | None
+    program: fw.ScenarioProgram
 
     def leaves(self) -> dict[str, torch.Tensor]:
         """Fresh tensors that ask for gradients: the scenarios, or else the program's data."""
@@ -48,11 +47,11 @@ class Instance:
             data = {name: getattr(self.program, name) for name in SCENARIO_DATA}
         return {name: tensor.clone().requires_grad_() for name, tensor in data.items()}
 
-    def program_of(self, leaves: dict[str, torch.Tensor]) -> ScenarioProgram:
+    def program_of(self, leaves: dict[str, torch.Tensor]) -> fw.ScenarioProgram:
         """The program as a differentiable function of its leaves."""
         if self.problem is not None:
-            program = self.problem.program(Scenarios(leaves["scenarios"]))
-            assert isinstance(program, ScenarioProgram)
+            program = self.problem.program(fw.Scenarios(leaves["scenarios"]))
+            assert isinstance(program, fw.ScenarioProgram)
             return program
         return self.program.map(lambda name, block: leaves.get(name, block))
 
@@ -68,13 +67,13 @@ def nv(n_scenarios: int, n_contexts: int = 32, seed: int = 0) -> Instance:
     mean = generator.uniform(7.0, 15.5, size=(n_contexts, 1, 1))
     demand = np.maximum(mean + 3.0 * generator.normal(size=(n_contexts, n_scenarios, 1)), 0.0)
     title = f"newsvendor, {n_contexts} contexts, 1 item"
-    return _of_problem("nv", title, Newsvendor(shortage=100.0, excess=900.0), demand)
+    return _of_problem("nv", title, fw.Newsvendor(shortage=100.0, excess=900.0), demand)
 
 
 def nvqp(n_scenarios: int, n_contexts: int = 32, seed: int = 0) -> Instance:
     """Quadratic newsvendor with six items whose budget binds in about half of the contexts."""
     generator = np.random.default_rng(seed)
-    problem = QuadraticNewsvendor(**NEWSVENDOR_COSTS, budget=NEWSVENDOR_BUDGET)
+    problem = fw.QuadraticNewsvendor(**NEWSVENDOR_COSTS, budget=NEWSVENDOR_BUDGET)
     # The context moves the demand's mean: below about 11 the budget is slack, above it binds.
     mean = generator.uniform(7.0, 15.5, size=(n_contexts, 1, 1))
     noise = generator.normal(size=(n_contexts, n_scenarios, problem.n_items))
@@ -90,7 +89,7 @@ def pop(n_scenarios: int, n_contexts: int = 128, seed: int = 0) -> Instance:
     generator = np.random.default_rng(seed)
     n_assets = 15
     expected_return = np.abs(generator.normal(0.3, 0.1, size=n_assets))
-    problem = Portfolio(expected_return=expected_return, minimum_return=1.0)
+    problem = fw.Portfolio(expected_return=expected_return, minimum_return=1.0)
     returns = generator.normal(0.05, 1.0, size=(n_contexts, n_scenarios, n_assets))
     title = f"portfolio, {n_contexts} contexts, {n_assets} assets, required return 1"
     return _of_problem("pop", title, problem, returns)
@@ -104,7 +103,7 @@ def recourse(n_scenarios: int = 128, n_contexts: int = 32, seed: int = 0) -> Ins
     generator = np.random.default_rng(seed)
     n_z, n_u, n_rows = 20, 10, 20
     lead = (n_contexts, n_scenarios)
-    program = ScenarioProgram(
+    program = fw.ScenarioProgram(
         weights=np.full(lead, 1 / n_scenarios),
         P=np.eye(n_z)[None],
         q=generator.normal(size=(n_contexts, n_z)),
@@ -118,11 +117,11 @@ def recourse(n_scenarios: int = 128, n_contexts: int = 32, seed: int = 0) -> Ins
     return Instance("recourse", title, n_contexts, n_scenarios, None, None, program)
 
 
-def _of_problem(name: str, title: str, problem: Problem, outcomes: np.ndarray) -> Instance:
-    scenarios = Scenarios(outcomes)
+def _of_problem(name: str, title: str, problem: fw.Problem, outcomes: np.ndarray) -> Instance:
+    scenarios = fw.Scenarios(outcomes)
     n_contexts, n_scenarios = outcomes.shape[:2]
     program = problem.program(scenarios)
-    assert isinstance(program, ScenarioProgram)
+    assert isinstance(program, fw.ScenarioProgram)
     return Instance(name, title, n_contexts, n_scenarios, problem, scenarios, program)
 
 

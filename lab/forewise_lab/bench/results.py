@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -17,6 +15,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from forewise_lab.machine import description, write_whole
 from forewise_lab.report.rendering import markdown_table
 
 ABSENT, NOT_MEASURED = "—", "not measured"
@@ -94,11 +93,7 @@ class Measurements:
         return cls([Measurement(*row) for row in table.itertuples(index=False, name=None)])
 
     def as_csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([column.name for column in fields(Measurement)])
-        writer.writerows(astuple(row) for row in self.rows)
-        return text.getvalue()
+        return str(pd.DataFrame(self.rows, dtype=object).to_csv(index=False))
 
 
 @dataclass(frozen=True)
@@ -171,11 +166,20 @@ class Page:
             parts += ["### Machine", f"```\n{self.machine}```"]
         return "\n\n".join(parts) + "\n"
 
+    def publish(self, folder: Path, name: str, console: Console) -> None:
+        """Print it, and write it to a folder with the machine beside it."""
+        self.print(console)
+        write_whole(folder / f"{name}.md", self.as_markdown())
+        if not self.machine:
+            write_whole(folder / f"{name}_machine.txt", description())
+        console.print(f"written to {folder}", markup=False)
+
 
 def growth_table(
-    series: Mapping[str, tuple[Mapping[int, float], ...]], sizes: Mapping[str, Sequence[int]],
+    series: Mapping[str, Sequence[Mapping[int, float]]],
+    sizes: Mapping[str, Sequence[int]],
     what: str,
-) -> TextTable:  # fmt: skip
+) -> TextTable:
     """Time, peak memory and what is above the baseline by number of scenarios, with exponents.
 
     `series` has these three by instance, each by size; `sizes` what was planned.

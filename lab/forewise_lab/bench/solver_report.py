@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -31,7 +29,6 @@ from forewise_lab.bench.results import (
     growth_table,
     seconds,
 )
-from forewise_lab.machine import write_whole
 
 FOREWISE = ForewisePeer.name
 GROWTH_SIZES = (256, 1024, 4096)
@@ -158,16 +155,6 @@ def panels(results: Measurements, titles: Mapping[str, str], most: int = 4) -> F
             axes = figure.add_subplot(height, width, i + 1)
             _panel(axes, results, family, colours, titles[family])
     return figure
-
-
-def save_figure(figure: Figure, stem: Path) -> None:
-    """Write a figure as PNG and SVG."""
-    for kind in ("png", "svg"):
-        content = io.BytesIO()
-        # Without a date, the same numbers give the same file.
-        metadata = {"Date": None} if kind == "svg" else None
-        figure.savefig(content, format=kind, dpi=160, metadata=metadata)
-        write_whole(stem.with_suffix(f".{kind}"), content.getvalue())
 
 
 def _sizes(results: Measurements, family: str) -> set[int]:

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forewise.datasets.base import Dataset, Split
-from forewise.datasets.files import CorruptDataError, locate
+import forewise as fw
 from forewise.datasets.reading import as_days, read_table, require_columns, require_numbers
 
 INDICES = ("DJI", "NASDAQ", "NYSE", "RUSSELL", "SP")
@@ -42,7 +41,7 @@ class _Days:
     returns: np.ndarray
 
 
-def pop2_paper(data_dir: str | Path | None = None) -> Split:
+def pop2_paper(data_dir: str | Path | None = None) -> fw.datasets.Split:
     """Five indices, with features of the same day: the paper's protocol.
 
     `y` is the close-to-close return of the day, 0 on the first day. The 128 features are, for each
@@ -59,7 +58,7 @@ def pop2_paper(data_dir: str | Path | None = None) -> Split:
     return _by_time(_dataset(days.dates, features.loc[:, ~too_close], returns))
 
 
-def pop2_strict(data_dir: str | Path | None = None) -> Split:
+def pop2_strict(data_dir: str | Path | None = None) -> fw.datasets.Split:
     """Five indices, with features of the day before: nothing that was not known.
 
     `y` is the close-to-close return of a day, X what the files say of the trading day before: all
@@ -71,14 +70,14 @@ def pop2_strict(data_dir: str | Path | None = None) -> Split:
     return _by_time(_dataset(days.dates[1:], features.iloc[:-1], days.returns[1:]), skipped=1)
 
 
-def _dataset(dates: np.ndarray, features: pd.DataFrame, returns: np.ndarray) -> Dataset:
-    return Dataset(features.to_numpy(), returns, features.columns, INDICES, index=dates)
+def _dataset(dates: np.ndarray, features: pd.DataFrame, returns: np.ndarray) -> fw.datasets.Dataset:
+    return fw.datasets.Dataset(features.to_numpy(), returns, features.columns, INDICES, index=dates)
 
 
-def _by_time(dataset: Dataset, skipped: int = 0) -> Split:
+def _by_time(dataset: fw.datasets.Dataset, skipped: int = 0) -> fw.datasets.Split:
     """The split of a data set that starts on day `skipped`."""
     validation, test = _FIRST_VALIDATION_DAY - skipped, _FIRST_TEST_DAY - skipped
-    return Split(dataset[:validation], dataset[validation:test], dataset[test:])
+    return fw.datasets.Split(dataset[:validation], dataset[validation:test], dataset[test:])
 
 
 def _correlation(features: np.ndarray, returns: np.ndarray) -> np.ndarray:
@@ -89,21 +88,21 @@ def _correlation(features: np.ndarray, returns: np.ndarray) -> np.ndarray:
 
 
 def _read(data_dir: str | Path | None) -> _Days:
-    folder = locate("cnnpred", data_dir)
+    folder = fw.datasets.locate("cnnpred", data_dir)
     paths = {index: folder / f"Processed_{index}.csv" for index in INDICES}
     tables = {index: _read_one(path) for index, path in paths.items()}
     dates = tables[INDICES[0]]["Date"].to_numpy(dtype="datetime64[D]")
     for index, table in tables.items():
         different = table["Date"].to_numpy() != dates
         if different.any():
-            raise CorruptDataError(
+            raise fw.datasets.CorruptDataError(
                 f"{paths[index]} must have the same dates as {paths[INDICES[0]].name}, but row "
                 f"{int(different.argmax()) + 1} is of another day"
             )
     first = tables[INDICES[0]]
     common = first.drop(columns=["Date", "Close", "Name", *TECHNICAL])
     if common.shape[1] != _N_COMMON:
-        raise CorruptDataError(
+        raise fw.datasets.CorruptDataError(
             f"{paths[INDICES[0]]} must have {_N_COMMON} columns beside Date, Close, Name and the "
             f"{len(TECHNICAL)} technical ones, but has {common.shape[1]}"
         )
@@ -119,11 +118,15 @@ def _read_one(path: Path) -> pd.DataFrame:
     table = read_table(path)
     require_columns(path, table, ("Date", "Close", "Name", *TECHNICAL))
     if len(table) != N_DAYS:
-        raise CorruptDataError(f"{path} must have {N_DAYS} rows, but has {len(table)}")
+        raise fw.datasets.CorruptDataError(f"{path} must have {N_DAYS} rows, but has {len(table)}")
     require_numbers(path, table, table.columns.drop(["Date", "Name"]), complete=False)
     if not (table["Close"] > 0).all():
-        raise CorruptDataError(f"column Close of {path} must be positive everywhere, but is not")
+        raise fw.datasets.CorruptDataError(
+            f"column Close of {path} must be positive everywhere, but is not"
+        )
     dates = as_days(path, table, "Date", "2009-12-31").to_numpy(dtype="datetime64[D]")
     if not (dates[1:] > dates[:-1]).all():
-        raise CorruptDataError(f"column Date of {path} must increase from row to row, but does not")
+        raise fw.datasets.CorruptDataError(
+            f"column Date of {path} must increase from row to row, but does not"
+        )
     return table.assign(Date=dates)

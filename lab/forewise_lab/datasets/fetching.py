@@ -11,9 +11,8 @@ from http.client import HTTPException, IncompleteRead
 from pathlib import Path, PurePosixPath
 from urllib.error import HTTPError
 
+import forewise as fw
 from forewise.datasets.files import (
-    CorruptDataError,
-    Source,
     availability,
     checksum,
     how_to_get,
@@ -21,7 +20,6 @@ from forewise.datasets.files import (
     source,
     user_folder,
 )
-from forewise.exceptions import InvalidInputError, MissingDataError
 
 _TIMEOUT_SECONDS = 60.0
 _LARGEST = 64 * 2**20  # bytes, of the archive and of each file in it
@@ -42,7 +40,7 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Path:
         if found.complete and found.folder is not None:
             return found.folder
     if known.archive is None:
-        raise MissingDataError(f"{name} cannot be fetched: {how_to_get(known)}")
+        raise fw.MissingDataError(f"{name} cannot be fetched: {how_to_get(known)}")
     folder = (places[0] if len(places) == 1 else user_folder()) / name
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +50,7 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Path:
             for file in known.checksums:
                 (Path(scratch) / file).replace(folder / file)
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"data_dir must be a folder that can be written to, but {folder.parent} is not: {error}"
         ) from error
     return folder
@@ -65,24 +63,28 @@ def _download(url: str) -> bytes:
             announced = int(response.headers.get("Content-Length") or 0)
             content: bytes = response.read(_LARGEST + 1)
     except HTTPError as error:
-        raise MissingDataError(
+        raise fw.MissingDataError(
             f"{url} answered {error.code} ({error.reason}): the archive may have moved"
         ) from error
     except IncompleteRead as error:
-        raise CorruptDataError(f"the download of {url} was cut short; try again") from error
+        raise fw.datasets.CorruptDataError(
+            f"the download of {url} was cut short; try again"
+        ) from error
     except (OSError, HTTPException) as error:
-        raise MissingDataError(
+        raise fw.MissingDataError(
             f"{url} could not be reached ({error}): check the connection to the internet, or get "
             "the files by hand"
         ) from error
     if len(content) > _LARGEST:
-        raise CorruptDataError(f"{url} is larger than the {_LARGEST} bytes that are expected")
+        raise fw.datasets.CorruptDataError(
+            f"{url} is larger than the {_LARGEST} bytes that are expected"
+        )
     if announced > len(content):
-        raise CorruptDataError(f"the download of {url} was cut short; try again")
+        raise fw.datasets.CorruptDataError(f"the download of {url} was cut short; try again")
     return content
 
 
-def _unpack(known: Source, archive: bytes, folder: Path) -> None:
+def _unpack(known: fw.datasets.Source, archive: bytes, folder: Path) -> None:
     """The published files of an archive; whatever else is in it, or where, is never written."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as content:
@@ -93,18 +95,18 @@ def _unpack(known: Source, archive: bytes, folder: Path) -> None:
                     with content.open(member) as packed:
                         (folder / file).write_bytes(packed.read(_LARGEST))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise CorruptDataError(
+        raise fw.datasets.CorruptDataError(
             f"{known.archive} is not a ZIP archive that can be read: {error}; try again, or get "
             f"the files from {known.homepage}"
         ) from error
     for file, expected in known.checksums.items():
         if not (folder / file).is_file():
-            raise CorruptDataError(
+            raise fw.datasets.CorruptDataError(
                 f"{known.archive} must contain {file}, but does not; get it from {known.homepage}"
             )
         found = checksum(folder / file)
         if found != expected:
-            raise CorruptDataError(
+            raise fw.datasets.CorruptDataError(
                 f"{file} in {known.archive} must have the SHA-256 checksum {expected}, but has "
                 f"{found}: it is another version, or was changed on the way. Nothing was kept"
             )

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+import forewise as fw
 from forewise.datasets.bakeries import PRODUCTS, bakery_contexts, columns_in_pieces
-from forewise.exceptions import InvalidInputError
-from forewise.problems import CVaR, Newsvendor, Problem, QuadraticNewsvendor
-from forewise.problems.cvxpy import CvxpyProblem
 from forewise.problems.cvxpy.expressions import import_cvxpy
 from forewise.validation.parameters import require_level, require_positive
 
@@ -22,17 +20,17 @@ _OWN = ("demand_", "promotion")
 _WHOLE = 100.0  # percent
 
 
-def bakery_newsvendor(level: float) -> Newsvendor:
+def bakery_newsvendor(level: float) -> fw.Newsvendor:
     """How many pieces to bake where a share `level` of the days should have enough.
 
     Shortage and excess cost 10 together, so that costs of several levels can be compared.
     """
     require_level("level", level)
     total = SHORTAGE_AND_EXCESS
-    return Newsvendor(shortage=total * level, excess=total * (1 - level))
+    return fw.Newsvendor(shortage=total * level, excess=total * (1 - level))
 
 
-def oven_problem(capacity: float = 100.0, cvar: float | None = None) -> Problem:
+def oven_problem(capacity: float = 100.0, cvar: float | None = None) -> fw.Problem:
     """How to fill an oven that three products share; demand is in percent of the oven.
 
         cost = Σ_i 3 shortage_i + excess_i + 0.1 excess_i²,    Σ_i order_i ≤ capacity
@@ -40,11 +38,11 @@ def oven_problem(capacity: float = 100.0, cvar: float | None = None) -> Problem:
     A little waste is given away at cost; much of it has to be carted off. With `cvar`, minimise the
     mean of the worst 1 − cvar of the outcomes instead of the mean of all.
     """
-    problem = QuadraticNewsvendor(
+    problem = fw.QuadraticNewsvendor(
         quadratic=[0.0] * 3, linear=[0.0] * 3, shortage_quadratic=[0.0] * 3, shortage=[3.0] * 3,
         excess_quadratic=[0.1] * 3, excess=[1.0] * 3, price=[1.0] * 3, budget=capacity,
     )  # fmt: skip
-    return problem if cvar is None else problem.with_risk(CVaR(cvar))
+    return problem if cvar is None else problem.with_risk(fw.CVaR(cvar))
 
 
 def day_ahead_problem(
@@ -53,7 +51,7 @@ def day_ahead_problem(
     energy: float = 1.2,
     shortage: float = 3.0,
     excess: float = 1.0,
-) -> CvxpyProblem:
+) -> fw.CvxpyProblem:
     """A schedule of 48 half-hours, made a day ahead, with a battery that helps on the day.
 
     What is still missing after the battery costs `shortage` per squared GW, what is too much
@@ -76,7 +74,7 @@ def day_ahead_problem(
         stored >= 0,
         stored <= energy,
     ]
-    return CvxpyProblem(cp.Minimize(imbalance), rows, decision=schedule, outcome=load)
+    return fw.CvxpyProblem(cp.Minimize(imbalance), rows, decision=schedule, outcome=load)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +113,7 @@ def bakery_store_days(
     of_product = {product: (table["product"] == product).to_numpy() for product in PRODUCTS}
     first = of_product[PRODUCTS[0]]
     if any(mask.sum() * len(PRODUCTS) != len(table) for mask in of_product.values()):
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"table must have the products {', '.join(map(str, PRODUCTS))} on every day of a store"
         )
     demand = pd.DataFrame(

@@ -13,13 +13,8 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from forewise.datasets import Dataset, bakery, bakery_contexts, victoria, victoria_contexts
+import forewise as fw
 from forewise.datasets.bakeries import columns_in_pieces
-from forewise.exceptions import ForewiseError, InvalidInputError
-from forewise.features import relative_to
-from forewise.policy import ScenarioPolicy
-from forewise.predictors import BoostingPredictor, PointPredictor
-from forewise.problems import Newsvendor, Problem
 from forewise.problems.base import without_risk
 from forewise_lab.datasets import (
     bakery_newsvendor,
@@ -38,14 +33,14 @@ from forewise_lab.experiments.configuration import (
     merged,
 )
 from forewise_lab.experiments.kinds import Solvers
-from forewise_lab.experiments.methods import Method, PolicyRule, Rule, Task, check_method, fit_rule
+from forewise_lab.experiments.methods import Method, Rule, Task, check_method, fit_rule, policy_rule
 
 _MEGAWATTS = 1000.0
 #: Column with a recent mean of the series, and the least that outcomes are divided by.
 _RECENT, _LEAST_UNIT = "demand_mean_28", 1.0
 # Decoupled learning does not use the problem, but networks report the cost of decisions while they
 # train: this one is cheap to solve.
-_CHEAP = Newsvendor(shortage=1.0, excess=2.0)
+_CHEAP = fw.Newsvendor(shortage=1.0, excess=2.0)
 _FEWEST_ROWS = 100  # of a series that has a model of its own
 _BORROWED = np.timedelta64(28, "D")
 
@@ -74,7 +69,7 @@ def load_case(source: SourceTable, data_dir: Path | None, sized_before: date) ->
     """The rows of a case; `sized_before` is the day before which ovens are sized."""
     if source.name == "victoria":
         return _victoria(data_dir)
-    table = bakery(data_dir)
+    table = fw.datasets.bakery(data_dir)
     if source.stores is not None:
         table = table[table["store"].isin(source.stores)].reset_index(drop=True)
     if source.name == "bakery-series":
@@ -82,7 +77,7 @@ def load_case(source: SourceTable, data_dir: Path | None, sized_before: date) ->
     return _stores(table, sized_before, source.oven)
 
 
-def problems_of(decision: DecisionTable) -> dict[str, Problem]:
+def problems_of(decision: DecisionTable) -> dict[str, fw.Problem]:
     """What is decided, by name: one problem, or one for each service level."""
     if decision.name == "newsvendor":
         return {f"{level:g}": bakery_newsvendor(level) for level in decision.levels}
@@ -92,10 +87,10 @@ def problems_of(decision: DecisionTable) -> dict[str, Problem]:
 
 
 def _series(table: pd.DataFrame) -> CaseRows:
-    contexts = bakery_contexts(table)
+    contexts = fw.datasets.bakery_contexts(table)
     pieces = [name for name in columns_in_pieces(contexts) if name != _RECENT]
     unit = contexts[_RECENT].clip(lower=_LEAST_UNIT)
-    contexts = relative_to(contexts, _RECENT, pieces, least=_LEAST_UNIT)
+    contexts = fw.features.relative_to(contexts, _RECENT, pieces, least=_LEAST_UNIT)
     # The first open days of a series have no past: they are not used.
     kept = ~table["closed"] & (contexts[f"{_RECENT}_missing"] == 0)
     table, contexts = table[kept], contexts[kept]
@@ -113,8 +108,8 @@ def _stores(table: pd.DataFrame, sized_before: date, share: float) -> CaseRows:
 
 
 def _victoria(data_dir: Path | None) -> CaseRows:
-    data = victoria(data_dir)
-    contexts = victoria_contexts(data)
+    data = fw.datasets.victoria(data_dir)
+    contexts = fw.datasets.victoria_contexts(data)
     whole = contexts.notna().all(axis=1).to_numpy()  # the first week lacks a week before
     contexts = contexts[whole]
     dates = pd.Series(contexts.index)
@@ -202,9 +197,9 @@ def _trial(where: str, number: int, name: str, base: Free, change: Free) -> Tria
         check_method(method)
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
-        raise InvalidInputError(f"{where}: {'; '.join(faults)}") from error
-    except ForewiseError as error:
-        raise InvalidInputError(f"{where}: {error}") from error
+        raise fw.InvalidInputError(f"{where}: {'; '.join(faults)}") from error
+    except fw.ForewiseError as error:
+        raise fw.InvalidInputError(f"{where}: {error}") from error
     return Trial(number, method, rolling, change)
 
 
@@ -213,7 +208,7 @@ def fit_trial(
     rows: CaseRows,
     places: np.ndarray,
     decided: np.ndarray,
-    problems: Mapping[str, Problem],
+    problems: Mapping[str, fw.Problem],
     case: CaseTable,
     seed: int,
 ) -> dict[str, list[Rule]]:
@@ -238,13 +233,13 @@ def fit_trial(
     return fitted
 
 
-def _deciding(rule: Rule, problem: Problem) -> Rule:
+def _deciding(rule: Rule, problem: fw.Problem) -> Rule:
     """The rule for a problem, whatever problem it was learned with."""
-    if not (isinstance(rule, PolicyRule) and isinstance(rule.policy, ScenarioPolicy)):
+    if not isinstance(rule.policy, fw.policy.ScenarioPolicy):
         return rule
-    if isinstance(rule.policy.predictor, PointPredictor | BoostingPredictor):
+    if isinstance(rule.policy.predictor, fw.PointPredictor | fw.BoostingPredictor):
         problem = without_risk(problem)  # they have one scenario
-    return PolicyRule(replace(rule.policy, problem=problem))
+    return policy_rule(replace(rule.policy, problem=problem))
 
 
 def _by_series(rows: CaseRows, places: np.ndarray) -> list[np.ndarray]:
@@ -276,7 +271,7 @@ def _fit(
     rows: CaseRows,
     places: np.ndarray,
     decided: np.ndarray,
-    problem: Problem,
+    problem: fw.Problem,
     case: CaseTable,
     seed: int,
 ) -> Rule:
@@ -286,7 +281,7 @@ def _fit(
     if not method.is_network or method.keep == "last":
         learned, held_out = data, data  # nothing to stop: no row is spared
     elif late.all():
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"stopping_days={case.stopping_days} leaves no row to train on: lower it"
         )
     else:
@@ -295,10 +290,10 @@ def _fit(
     return fit_rule(method, task)
 
 
-def _dataset(rows: CaseRows, places: np.ndarray, relative: bool) -> Dataset:
+def _dataset(rows: CaseRows, places: np.ndarray, relative: bool) -> fw.datasets.Dataset:
     y = rows.y[places] / rows.unit[places, None] if relative else rows.y[places]
     names = [f"x{i}" for i in range(rows.X.shape[1])], [f"y{i}" for i in range(y.shape[1])]
-    return Dataset(rows.X[places], y, *names)
+    return fw.datasets.Dataset(rows.X[places], y, *names)
 
 
 def _with_places(method: Method, rows: CaseRows, m: int) -> Method:

@@ -7,45 +7,40 @@ the folder ``settings``; others can be loaded instead. Every error names file, t
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictInt,
-    ValidationError,
-    model_validator,
-)
+import pydantic
+from pydantic import Field
 
-from forewise.exceptions import ForewiseError, InvalidInputError
-from forewise_lab.experiments.kinds import DATASETS, METRICS, ORACLE_METRICS, PROBLEMS, SOLVERS
+import forewise as fw
+from forewise_lab.experiments import kinds
+from forewise_lab.experiments.kinds import closest, unknown
 from forewise_lab.experiments.methods import Method, check_method
 
-#: The shipped files.
+#: The shipped files, and what is smaller in the quick version.
 FOLDER = Path(__file__).parent / "settings"
+QUICK = tomllib.loads((Path(__file__).parent / "quick.toml").read_text(encoding="utf-8"))
 #: Data that a case can be about, and what is decided in them.
 SOURCES = ("bakery-series", "bakery-stores", "victoria")
 DECISIONS = ("newsvendor", "oven", "day-ahead")
 
-Count = Annotated[StrictInt, Field(ge=1)]
+Count = Annotated[pydantic.StrictInt, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 #: M_train and M.
 Pair = tuple[Count, Count]
 #: A table of settings that is checked where it is used.
 Free = dict[str, Any]
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=pydantic.BaseModel)
 
 
-def known_in(names: Collection[str]) -> AfterValidator:
+def known_in(names: Collection[str]) -> pydantic.AfterValidator:
     """For a field whose text must be one of these."""
 
     def check(name: str) -> str:
@@ -53,19 +48,19 @@ def known_in(names: Collection[str]) -> AfterValidator:
             raise ValueError(f"must be one of {', '.join(names)}, but is {name!r}")
         return name
 
-    return AfterValidator(check)
+    return pydantic.AfterValidator(check)
 
 
-class SettingsTable(BaseModel):
+class SettingsTable(pydantic.BaseModel):
     """A table of a settings file: unknown keys are mistakes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
 class DatasetTable(SettingsTable):
     """Which data: `name`, and how many rows to validate and test on if not the paper's."""
 
-    name: Annotated[str, known_in(DATASETS)]
+    name: Annotated[str, known_in(kinds.DATASETS)]
     n_assets: Count | None = None
     n_validation: Count | None = None
     n_test: Count | None = None
@@ -74,7 +69,7 @@ class DatasetTable(SettingsTable):
 class ProblemTable(SettingsTable):
     """Which problem: `name`, and the few numbers that can be set."""
 
-    name: Annotated[str, known_in(PROBLEMS)]
+    name: Annotated[str, known_in(kinds.PROBLEMS)]
     budget: float | None = None
     minimum_return: float | None = None
 
@@ -132,7 +127,16 @@ class PaperFigure(SettingsTable):
     m: Count | None = None
 
 
-class ExperimentTable(SettingsTable):
+class _Study(SettingsTable):
+    """What experiments and cases have in common."""
+
+    title: str
+    methods: tuple[str, ...]
+    network: NetworkTable
+    only: dict[str, MethodTable] = {}  # what is special to one method here
+
+
+class ExperimentTable(_Study):
     """One experiment: data, problem, methods, and what is measured.
 
     Of several optimal decisions `solver` "auto" gives the centre (where there is no closed form);
@@ -140,28 +144,24 @@ class ExperimentTable(SettingsTable):
     in combined training and in decisions, not in the oracle's.
     """
 
-    title: str
     dataset: DatasetTable
     problem: ProblemTable
     oracle: OracleTable | None = None  # left out where the true distribution is not known
     n_train: tuple[Count, ...]  # training rows; one fit for each
     scenarios: tuple[Pair, ...]
     headline: Pair  # of the one number per method in a table
-    metrics: tuple[Annotated[str, known_in(METRICS)], ...]
-    methods: tuple[str, ...]
-    solver: Annotated[str, known_in(SOLVERS)] = "auto"
-    network: NetworkTable
-    only: dict[str, MethodTable] = {}  # what is special to one method here
+    metrics: tuple[Annotated[str, known_in(kinds.METRICS)], ...]
+    solver: Annotated[str, known_in(kinds.SOLVERS)] = "auto"
     n_seeds: Count = 5
     keep_policies: bool = False  # in ``policies/EXPERIMENT/seedN/METHOD`` beside the rows
     scale: float = 1.0  # of R, FR, EFR, FR32 and cost in tables; stored values are never scaled
     paper: tuple[PaperFigure, ...] = ()  # the paper's numbers, in the units of its tables
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _is_whole(self) -> Self:
         if self.headline not in self.scenarios:
             raise ValueError("headline: must be one of the pairs in scenarios")
-        needing = sorted(ORACLE_METRICS & set(self.metrics))
+        needing = sorted(kinds.ORACLE_METRICS & set(self.metrics))
         if needing and self.oracle is None:
             raise ValueError(f"oracle: is missing, but needed for {', '.join(needing)}")
         return self
@@ -186,11 +186,10 @@ class DecisionTable(SettingsTable):
     cvar: float | None = None
 
 
-class CaseTable(SettingsTable):
+class CaseTable(_Study):
     """One case: data, decisions, periods, methods."""
 
     evaluation: Literal["rolling"]
-    title: str
     source: SourceTable
     decision: DecisionTable
     first_day: date  # of the test windows
@@ -202,11 +201,8 @@ class CaseTable(SettingsTable):
     m: Count  # scenarios of a decision
     m_train: Count = 16  # scenarios of a context in combined learning
     most_m: Count | None = None  # of any method, also of one that has its own M
-    methods: tuple[str, ...]
-    network: NetworkTable
-    only: dict[str, MethodTable] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _is_whole(self) -> Self:
         if self.first_day > self.last_day:
             raise ValueError("first_day must not be after last_day")
@@ -228,34 +224,32 @@ class Settings:
     that has some, by its name without the ending: ``table1`` and so on.
     """
 
-    experiments: Mapping[str, ExperimentTable]
+    tables: Mapping[str, ExperimentTable | CaseTable]
     methods: Mapping[str, MethodTable]
     files: Mapping[str, tuple[str, ...]]
-    cases: Mapping[str, CaseTable] = field(default_factory=dict)
 
-    def table(self, name: str) -> ExperimentTable | CaseTable:
-        return self.cases[name] if name in self.cases else self.experiments[name]
+    @cached_property
+    def experiments(self) -> dict[str, ExperimentTable]:
+        return {n: one for n, one in self.tables.items() if isinstance(one, ExperimentTable)}
+
+    @cached_property
+    def cases(self) -> dict[str, CaseTable]:
+        return {n: one for n, one in self.tables.items() if isinstance(one, CaseTable)}
 
     def experiment_names(self, asked: Iterable[str]) -> list[str]:
         """The experiments that were asked for, by their own names or by their file's."""
         names: list[str] = []
         for name in asked:
-            if name in self.experiments or name in self.cases:
-                names.append(name)
-            elif name in self.files:
-                names.extend(self.files[name])
-            else:
+            if name not in self.tables and name not in self.files:
                 raise unknown("experiment", name, [*self.experiments, *self.cases, *self.files])
+            names += [name] if name in self.tables else self.files[name]
         return list(dict.fromkeys(names))
 
     def method_names(self, experiment: str, asked: Iterable[str] | None = None) -> list[str]:
-        listed = self.table(experiment).methods
-        if asked is None:
-            return list(listed)
-        wanted = set(asked)
-        for name in wanted:
-            if name not in self.methods:
-                raise unknown("method", name, self.methods)
+        listed = self.tables[experiment].methods
+        wanted = set(listed if asked is None else asked)
+        for name in wanted - set(self.methods):
+            raise unknown("method", name, self.methods)
         return [name for name in listed if name in wanted]
 
     def method(self, experiment: str, name: str) -> Method:
@@ -266,7 +260,7 @@ class Settings:
 
         In an experiment, what is special to a method (`only`) holds for those that are like it.
         """
-        table = self.table(experiment)
+        table = self.tables[experiment]
         whole: Free = table.network.model_dump(include={"training", "hidden_sizes"})
         parents = {method: own.like for method, own in self.methods.items()}
         for ancestor in _lineage("[methods", parents, name):
@@ -284,20 +278,46 @@ class Settings:
         own = self.method(experiment, method).m
         return table.n_train[-1], m_train, m if own is None else own[-1]
 
+    def quick(self) -> Settings:
+        """Everything so small that a whole table is a matter of minutes; see ``quick.toml``."""
+        tables: dict[str, ExperimentTable | CaseTable] = {}
+        for name, table in self.tables.items():
+            is_case = isinstance(table, CaseTable)
+            kind = table.source.name if isinstance(table, CaseTable) else "experiment"
+            whole = merged(table.model_dump(exclude_unset=True), QUICK[kind])
+            whole = limited(whole, QUICK["limits"] | (QUICK["limits_of_cases"] if is_case else {}))
+            if isinstance(table, CaseTable):
+                last = table.first_day + timedelta(days=whole["tuning_days"] - 1)
+                whole["last_day"] = min(table.last_day, last)
+            for key in whole.keys() & {"n_train", "scenarios"}:
+                whole[key] = tuple(dict.fromkeys(whole[key]))
+            tables[name] = type(table).model_validate(whole)
+        methods = {}
+        parents = {name: own.like for name, own in self.methods.items()}
+        for name, own in self.methods.items():
+            whole = limited(own.model_dump(exclude_unset=True), QUICK["limits"])
+            if "trials" in whole.get("rolling", {}):
+                lineage = (self.methods[one].learner for one in _lineage("[methods", parents, name))
+                kind = reduce(merged, lineage, {}).get("kind")
+                whole["rolling"]["trials"] = whole["rolling"]["trials"][
+                    : QUICK["trials"].get(kind, 1)
+                ]
+            methods[name] = MethodTable.model_validate(whole)
+        return replace(self, tables=tables, methods=methods)
+
 
 def load_settings(*paths: str | os.PathLike[str]) -> Settings:
     """Load TOML files, which may refer to each other; the shipped ones if none are named.
 
     Raises an `InvalidInputError` that names file, table and key.
     """
-    files = [Path(path) for path in paths] or sorted(FOLDER.glob("*.toml"))
-    raw: dict[str, dict[str, Any]] = {"methods": {}, "experiments": {}}
+    raw: dict[str, dict[str, Free]] = {"methods": {}, "experiments": {}}
     origin: dict[tuple[str, str], Path] = {}
     by_file: dict[str, tuple[str, ...]] = {}  # a file of methods alone is none that can be run
-    for file in files:
+    for file in [Path(path) for path in paths] or sorted(FOLDER.glob("*.toml")):
         for kind, name, table in _read(file):
             if (kind, name) in origin:
-                raise InvalidInputError(
+                raise fw.InvalidInputError(
                     f"{file}: [{kind}.{name}] is defined in {origin[kind, name]} too: give "
                     "one of them another name"
                 )
@@ -309,21 +329,17 @@ def load_settings(*paths: str | os.PathLike[str]) -> Settings:
         name: _checked(MethodTable, table, f"{origin['methods', name]}: [methods.{name}")
         for name, table in raw["methods"].items()
     }
-    experiments: dict[str, ExperimentTable] = {}
-    cases: dict[str, CaseTable] = {}
+    tables: dict[str, ExperimentTable | CaseTable] = {}
     parents = {name: table.get("like") for name, table in raw["experiments"].items()}
     for name in raw["experiments"]:
-        where = f"{origin['experiments', name]}: [experiments.{name}"
-        whole: Free = {}
-        for ancestor in _lineage(f"{origin['experiments', name]}: [experiments", parents, name):
-            whole = merged(whole, raw["experiments"][ancestor])
+        where = f"{origin['experiments', name]}: [experiments"
+        lineage = [raw["experiments"][one] for one in _lineage(where, parents, name)]
+        whole: Free = reduce(merged, lineage, {})
         whole.pop("like", None)
-        if "evaluation" in whole:
-            cases[name] = _checked(CaseTable, whole, where)
-        else:
-            experiments[name] = _checked(ExperimentTable, whole, where)
-    settings = Settings(experiments, methods, by_file, cases)
-    for name in raw["experiments"]:
+        model = CaseTable if "evaluation" in whole else ExperimentTable
+        tables[name] = _checked(model, whole, f"{where}.{name}")
+    settings = Settings(tables, methods, by_file)
+    for name in tables:
         _check_methods(settings, name, f"{origin['experiments', name]}: [experiments.{name}]")
     return settings
 
@@ -333,17 +349,17 @@ def _read(file: Path) -> Iterator[tuple[str, str, Free]]:
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise InvalidInputError(f"{file}: there is no such settings file") from error
+        raise fw.InvalidInputError(f"{file}: there is no such settings file") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInputError(f"{file}: cannot be read as TOML: {error}") from error
+        raise fw.InvalidInputError(f"{file}: cannot be read as TOML: {error}") from error
     for kind, tables in content.items():
         if kind not in ("methods", "experiments"):
-            raise InvalidInputError(
+            raise fw.InvalidInputError(
                 f"{file}: [{kind}] must be one of [methods.NAME] and [experiments.NAME]"
             )
         for name, table in tables.items() if isinstance(tables, dict) else [("", None)]:
             if not isinstance(table, dict):
-                raise InvalidInputError(
+                raise fw.InvalidInputError(
                     f"{file}: [{kind}] must hold tables like [{kind}.NAME], but {name!r} is none"
                 )
             yield kind, name, table
@@ -353,32 +369,38 @@ def _checked(model: type[_Model], table: Free, where: str) -> _Model:
     """The table, checked; `where` is its place, without the closing bracket."""
     try:
         return model.model_validate(table)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         found = []
         for fault in error.errors():
             message = fault["msg"].removeprefix("Value error, ")
             *inner, key = [str(part) for part in fault["loc"]] or [""]
             if fault["type"] == "extra_forbidden":
-                message = "is not a key of this table" + _hint(key, model.model_fields)
+                message = "is not a key of this table" + closest(key, model.model_fields)
             # What is wrong with the table as a whole has no key, and names what it is about.
             found.append(f"{'.'.join([where, *inner])}] {key}{': ' if key else ''}{message}")
-        raise InvalidInputError("\n".join(found)) from error
+        raise fw.InvalidInputError("\n".join(found)) from error
 
 
-def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> Free:
     """`base` with `change`: inner tables are merged too, but one of another kind replaces."""
     result = dict(base)
     for key, value in change.items():
         old = result.get(key)
-        if (
-            isinstance(old, Mapping)
-            and isinstance(value, Mapping)
-            and value.get("kind", old.get("kind")) == old.get("kind")
-        ):
+        tables = isinstance(old, Mapping) and isinstance(value, Mapping)
+        if tables and value.get("kind", old.get("kind")) == old.get("kind"):
             result[key] = merged(old, value)
         else:
             result[key] = value
     return result
+
+
+def limited(value: Any, limits: Mapping[str, int], most: int | None = None) -> Any:
+    """The table with the numbers of some names made smaller, wherever they stand."""
+    if isinstance(value, Mapping):
+        return {key: limited(one, limits, limits.get(key)) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(limited(one, limits, most) for one in value)
+    return min(value, most) if isinstance(value, int) and most is not None else value
 
 
 def _lineage(
@@ -389,35 +411,21 @@ def _lineage(
     if parent is None:
         return [name]
     if parent not in parents or parent in (name, *seen):
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"{kind}.{name}] like: must be another of its kind, but is {parent!r}"
-            + _hint(str(parent), parents)
+            + closest(str(parent), parents)
         )
     return [*_lineage(kind, parents, parent, (*seen, name)), name]
 
 
 def _check_methods(settings: Settings, name: str, where: str) -> None:
     """Raise unless the methods of an experiment exist; in a case, trials are checked later."""
-    table = settings.table(name)
+    table = settings.tables[name]
     for method in (*table.methods, *table.only):
         if method not in settings.methods:
-            raise InvalidInputError(f"{where} {unknown('method', method, settings.methods)}")
+            raise fw.InvalidInputError(f"{where} {unknown('method', method, settings.methods)}")
     for method in table.methods if name in settings.experiments else ():
         try:
             check_method(settings.method(name, method))
-        except ForewiseError as error:
-            raise InvalidInputError(f"{where} with [methods.{method}]: {error}") from error
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> InvalidInputError:
-    """The error for a name that does not exist, with those that it may have meant."""
-    known = list(dict.fromkeys(known))
-    hint = _hint(name, known)
-    return InvalidInputError(
-        f"there is no {kind} named {name!r}{hint or '; there are ' + ', '.join(known)}"
-    )
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+        except fw.ForewiseError as error:
+            raise fw.InvalidInputError(f"{where} with [methods.{method}]: {error}") from error

@@ -14,16 +14,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import torch
 
-from forewise.datasets import Split
-from forewise.evaluation import crps, expected_regret, interval_coverage, oracle_decision
+import forewise as fw
 from forewise.evaluation.costs import informed_optimum
-from forewise.exceptions import InvalidInputError
-from forewise.policy import Policy
-from forewise.problems import Problem
-from forewise.scenarios import Scenarios
 from forewise_lab.experiments.configuration import (
     DatasetTable,
-    ExperimentTable,
     OracleTable,
     ProblemTable,
     Settings,
@@ -37,13 +31,9 @@ from forewise_lab.experiments.kinds import (
     SOLVERS,
     WITHOUT_SCENARIOS,
 )
-from forewise_lab.experiments.methods import Method, PolicyRule, Rule, Task, fit_rule, quick_method
+from forewise_lab.experiments.methods import Method, Rule, Task, fit_rule
 from forewise_lab.experiments.rows import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
-
-# The quick version: everything so small that a whole table is a matter of minutes.
-_QUICK_ROWS, _QUICK_EPOCHS, _QUICK_DRAWS, _QUICK_M = 120, 2, 100, 32
-_QUICK_SIZES = (16, 16)
 
 
 @dataclass(frozen=True)
@@ -66,15 +56,15 @@ class Evaluation:
     `true_scenarios`, `oracle` and `few_oracle` are None where the distribution is not known.
     """
 
-    split: Split
-    problem: Problem
+    split: fw.datasets.Split
+    problem: fw.Problem
     informed_cost: torch.Tensor  # (n_contexts,) of deciding with the outcome known
-    true_scenarios: Scenarios | None
+    true_scenarios: fw.Scenarios | None
     oracle: torch.Tensor | None
     few_oracle: torch.Tensor | None
 
     def metrics(
-        self, decision: np.ndarray, scenarios: Scenarios | None, names: Iterable[str]
+        self, decision: np.ndarray, scenarios: fw.Scenarios | None, names: Iterable[str]
     ) -> dict[str, float]:
         """Metrics of decisions (n_contexts, n_decisions) on the test rows.
 
@@ -90,23 +80,25 @@ class Evaluation:
             "R": lambda: (cost - self.informed_cost).mean(),
             "FR": lambda: (cost - problem.cost(oracle, outcome)).mean(),
             "FR32": lambda: (cost - problem.cost(few, outcome)).mean(),
-            "EFR": lambda: expected_regret(problem, chosen, true, oracle=oracle),
-            "CRPS": lambda: crps(given, outcome).mean(),
-            "coverage90": lambda: interval_coverage(given, outcome, 0.9).mean(),
+            "EFR": lambda: fw.metrics.expected_regret(problem, chosen, true, oracle=oracle),
+            "CRPS": lambda: fw.metrics.crps(given, outcome).mean(),
+            "coverage90": lambda: fw.metrics.interval_coverage(given, outcome, 0.9).mean(),
         }
         return {name: float(formulas[name]()) for name in names}
 
 
-def load_split(setting: Setting) -> Split:
+def load_split(setting: Setting) -> fw.datasets.Split:
     """The data of a setting."""
     table = setting.dataset
     split = DATASETS[table.name](setting.seed, setting.n_train, table.n_assets, setting.data_dir)
     if split.train.n_contexts != setting.n_train:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"n_train must be at most the {split.train.n_contexts} training rows of "
             f"{table.name}, but is {setting.n_train}"
         )
-    return Split(split.train, split.validation[: table.n_validation], split.test[: table.n_test])
+    return fw.datasets.Split(
+        split.train, split.validation[: table.n_validation], split.test[: table.n_test]
+    )
 
 
 # The fits of one seed follow each other, and the oracle takes longer than many a fit.
@@ -117,7 +109,7 @@ def make_evaluation(setting: Setting) -> Evaluation:
     numbers = setting.problem.model_dump(exclude={"name"}, exclude_none=True)
     extra = set(numbers) - PROBLEM_NUMBERS[setting.problem.name]
     if extra:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"problem {setting.problem.name} has no {', '.join(sorted(extra))} to set"
         )
     problem = PROBLEMS[setting.problem.name](split, **numbers)
@@ -129,7 +121,7 @@ def make_evaluation(setting: Setting) -> Evaluation:
         split.test.true_scenarios(count, np.random.default_rng([setting.seed, count]))
         for count in (setting.oracle.draws, setting.oracle.few_draws)
     )
-    oracles = (oracle_decision(problem, some, solver) for some in (draws, few))
+    oracles = (fw.metrics.oracle_decision(problem, some, solver) for some in (draws, few))
     return Evaluation(split, problem, informed, draws, *oracles)
 
 
@@ -214,7 +206,7 @@ class Fit(Work):
             decision = rule.decide(test.X, m, seed)
             times["decide_seconds"] = time.process_time() - started
             forecast = FORECAST_METRICS & set(self.measured)
-            scenarios = rule.scenarios(test.X, m, seed) if forecast else None
+            scenarios = rule.scenarios(test.X, m, seed) if forecast and rule.scenarios else None
             for metric, value in evaluation.metrics(decision, scenarios, self.measured).items():
                 rows.append(self.columns() | {"m": m, "metric": metric, "value": value} | times)
         peak = peak_memory()
@@ -229,10 +221,10 @@ class KeptFit(Fit):
     def produce(self) -> Product:
         rule, rows = self.evaluated()
         place = f"policies/{self.experiment}/seed{self.setting.seed}/{self.method.title}"
-        return Product(rows, _saved(rule.policy, place) if isinstance(rule, PolicyRule) else {})
+        return Product(rows, {} if rule.policy is None else _saved(rule.policy, place))
 
 
-def _saved(policy: Policy, place: str) -> dict[str, bytes]:
+def _saved(policy: fw.Policy, place: str) -> dict[str, bytes]:
     """The files of a policy by their place in the results folder, which the run writes to."""
     with TemporaryDirectory() as folder:
         policy.save(Path(folder) / "policy")
@@ -246,7 +238,6 @@ def all_fits(
     methods: Iterable[str] | None,
     seeds: Sequence[int] | None = None,
     data_dir: Path | None = None,
-    quick: bool = False,
 ) -> list[Fit]:
     """The fits of some experiments, those that share data one after the other.
 
@@ -257,9 +248,6 @@ def all_fits(
     for name in settings.experiment_names(experiments):
         table = settings.experiments[name]
         chosen = [settings.method(name, method) for method in settings.method_names(name, asked)]
-        if quick:
-            table = _quick_table(table)
-            chosen = [quick_method(m, _QUICK_EPOCHS, _QUICK_SIZES, _QUICK_M) for m in chosen]
         kind = KeptFit if table.keep_policies else Fit
         own_seeds = range(table.n_seeds) if seeds is None else seeds
         for n_train, seed, method in product(table.n_train, own_seeds, chosen):
@@ -269,16 +257,3 @@ def all_fits(
                 ms = method.m or tuple(m for pair, m in table.scenarios if pair == m_train)
                 fits.append(kind(name, method, setting, m_train, ms, table.metrics))
     return fits
-
-
-def _quick_table(table: ExperimentTable) -> ExperimentTable:
-    few = {"n_validation": _QUICK_ROWS, "n_test": _QUICK_ROWS}
-    oracle = table.oracle and table.oracle.model_copy(update={"draws": _QUICK_DRAWS})
-    pairs = ((min(a, _QUICK_M), min(b, _QUICK_M)) for a, b in table.scenarios)
-    update: dict[str, Any] = {
-        "dataset": table.dataset.model_copy(update=few),
-        "oracle": oracle,
-        "n_train": tuple(dict.fromkeys(min(n, _QUICK_ROWS) for n in table.n_train)),
-        "scenarios": tuple(dict.fromkeys(pairs)),
-    }
-    return table.model_copy(update=update)

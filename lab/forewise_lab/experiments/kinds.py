@@ -1,4 +1,4 @@
-"""The words of the settings files, and what each stands for.
+"""The words of the settings files, what each stands for, and what is said of an unknown one.
 
 To add a data set, a problem, a predictor, a schedule or an encoding to what settings files can
 name, add a line to its table.
@@ -6,22 +6,15 @@ name, add a line to its table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import forewise as fw
 from forewise import predictors
-from forewise.datasets import (
-    Split,
-    nv_problem,
-    nvqp_problem,
-    pop_problem,
-)
-from forewise.predictors import Encoding, Predictor, Schedule
-from forewise.problems import Problem
-from forewise.solvers import AutoSolver, ReferenceSolver, RidgeSolver, Solver
 from forewise_lab.datasets import paper_split, pop2_paper, pop2_problem, pop2_strict
 
 #: R: regret; FR: fair regret at the outcomes seen; EFR: fair regret over the true distribution;
@@ -33,11 +26,10 @@ ORACLE_METRICS = frozenset({"FR", "EFR", "FR32"})
 
 #: Perfect foresight: the outcome is known, a lower bound to compare with.
 FORESIGHT = "foresight"
-LEARNERS = ("decoupled", "combined", "direct", "constant", "oracle", FORESIGHT)
 #: Learners whose policies have no scenarios.
 WITHOUT_SCENARIOS = frozenset({"direct", "constant"})
 
-PREDICTORS: dict[str, type[Predictor]] = {
+PREDICTORS: dict[str, type[fw.Predictor]] = {
     "bayesian": predictors.MeanFieldPredictor,
     "bayesian-default": predictors.BayesianPredictor,
     "mixture": predictors.MixturePredictor,
@@ -60,48 +52,48 @@ NETWORKS = frozenset({"bayesian", "mixture", "point", "gaussian", "ensemble"})
 class Solvers:
     """Solvers of training, of decisions for the test rows, and of the oracle's decisions."""
 
-    training: Solver = field(default_factory=AutoSolver)
-    deciding: Solver = field(default_factory=AutoSolver)
-    oracle: Solver = field(default_factory=AutoSolver)
+    training: fw.Solver = field(default_factory=fw.AutoSolver)
+    deciding: fw.Solver = field(default_factory=fw.AutoSolver)
+    oracle: fw.Solver = field(default_factory=fw.AutoSolver)
 
 
 #: The quadratic term of the paper's text, in the authors' size.
-_RIDGE = RidgeSolver(0.001)
+_RIDGE = fw.solvers.RidgeSolver(0.001)
 
 #: Of several optimal decisions "auto" gives the centre, "vertex" a corner, "ridge" the shortest.
 SOLVERS: dict[str, Solvers] = {
     "auto": Solvers(),
-    "vertex": Solvers(deciding=ReferenceSolver(), oracle=ReferenceSolver()),
+    "vertex": Solvers(deciding=fw.ReferenceSolver(), oracle=fw.ReferenceSolver()),
     "ridge": Solvers(training=_RIDGE, deciding=_RIDGE),
 }
 
-SCHEDULES: dict[str, type[Schedule]] = {
+SCHEDULES: dict[str, type[fw.predictors.Schedule]] = {
     "cosine": predictors.CosineSchedule,
     "exponential": predictors.ExponentialSchedule,
 }
-ENCODINGS: dict[str, type[Encoding]] = {"periodic": predictors.FourierFeatures}
+ENCODINGS: dict[str, type[fw.predictors.Encoding]] = {"periodic": predictors.FourierFeatures}
 
 
 def _synthetic(
     name: str, seed: int, n_train: int, n_assets: int | None, data_dir: Path | None
-) -> Split:
+) -> fw.datasets.Split:
     return paper_split(name, seed, n_train=n_train, n_assets=n_assets)
 
 
 def _real(
-    load: Callable[[Path | None], Split],
+    load: Callable[[Path | None], fw.datasets.Split],
     seed: int,
     n_train: int,
     n_assets: int | None,
     data_dir: Path | None,
-) -> Split:
+) -> fw.datasets.Split:
     """Real data are the same for every seed; fewer training rows are the most recent ones."""
     split = load(data_dir)
-    return Split(split.train[-n_train:], split.validation, split.test)
+    return fw.datasets.Split(split.train[-n_train:], split.validation, split.test)
 
 
 #: From (seed, n_train, n_assets, data_dir) to the three data sets of a run.
-DATASETS: dict[str, Callable[..., Split]] = {
+DATASETS: dict[str, Callable[..., fw.datasets.Split]] = {
     **{name: partial(_synthetic, name) for name in ("nv1", "nv2", "nvqp", "pop")},
     "pop2-paper": partial(_real, pop2_paper),
     "pop2-strict": partial(_real, pop2_strict),
@@ -110,15 +102,28 @@ DATASETS: dict[str, Callable[..., Split]] = {
 REAL = frozenset({"pop2-paper", "pop2-strict"})
 
 
-def _pop(split: Split, **numbers: Any) -> Problem:
-    return pop_problem(split.train.y, **numbers)
+def _pop(split: fw.datasets.Split, **numbers: Any) -> fw.Problem:
+    return fw.datasets.pop_problem(split.train.y, **numbers)
 
 
 #: From the data of a run, and the numbers that can be set, to its problem.
-PROBLEMS: dict[str, Callable[..., Problem]] = {
-    "nv": lambda split: nv_problem(),
-    "nvqp": lambda split, **numbers: nvqp_problem(**numbers),
+PROBLEMS: dict[str, Callable[..., fw.Problem]] = {
+    "nv": lambda split: fw.datasets.nv_problem(),
+    "nvqp": lambda split, **numbers: fw.datasets.nvqp_problem(**numbers),
     "pop": _pop,
     "pop2": lambda split: pop2_problem(),
 }
 PROBLEM_NUMBERS = {"nv": set(), "nvqp": {"budget"}, "pop": {"minimum_return"}, "pop2": set()}
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> fw.InvalidInputError:
+    """The error for a name that does not exist, with those that it may have meant."""
+    known = list(dict.fromkeys(known))
+    hint = closest(name, known) or f"; there are {', '.join(known)}"
+    return fw.InvalidInputError(f"there is no {kind} named {name!r}{hint}")
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """What a name may have meant, as the end of a sentence; empty if nothing is like it."""
+    close = difflib.get_close_matches(name, list(known), n=3)
+    return f"; did you mean {' or '.join(close)}?" if close else ""

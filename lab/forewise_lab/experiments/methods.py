@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
 
+import forewise as fw
 from forewise.datasets import Dataset
-from forewise.evaluation import oracle_decision
 from forewise.exceptions import InvalidInputError
-from forewise.learners import CombinedLearner, DecoupledLearner, DirectLearner
 from forewise.learners.objectives import context_free_regret
-from forewise.policy import Policy, ScenarioPolicy
-from forewise.predictors import (
-    CosineSchedule,
-    EnsemblePredictor,
-    OffSupportFallback,
-    PointPredictor,
-    Predictor,
-    Training,
-)
+from forewise.policy import ScenarioPolicy
+from forewise.predictors import OffSupportFallback
 from forewise.predictors.networks.heads import gaussian_head
 from forewise.predictors.networks.network import Layout
-from forewise.problems import Problem
 from forewise.problems.base import without_risk
-from forewise.scenarios import Scenarios
-from forewise.solvers import Solver
 from forewise_lab.experiments import kinds
-from forewise_lab.experiments.kinds import FORESIGHT, NETWORKS, Solvers
+from forewise_lab.experiments.kinds import FORESIGHT, NETWORKS, closest
 
-_LEARNERS = {"decoupled": DecoupledLearner, "combined": CombinedLearner, "direct": DirectLearner}
-# Rules that are not learned, and their settings.
-_FIXED: dict[str, set[str]] = {"constant": {"decision"}, "oracle": set(), FORESIGHT: set()}
-# Of the quick version, which only has to run.
-_QUICK = {"n_restarts": 0, "n_trees": 10, "n_neighbors": 20}
-_QUICK_PRETRAINING = 2
 # Of what settings files leave out, whatever the network's own defaults are.
 _DEFAULTS: dict[str, Any] = {
     "epochs": 200,
     "batch_size": 128,
     "learning_rate": 2e-3,
-    "schedule": CosineSchedule(),
+    "schedule": fw.predictors.CosineSchedule(),
     "validation_share": 0.15,
 }
 # Settings that were renamed: stored rows have hashes with the old names.
@@ -94,7 +75,7 @@ class Method:
         Settings that a method does not use are left out, so that they can change.
         """
         used: dict[str, Any] = {"learner": self.learner}
-        if self.learner.get("kind") in _LEARNERS:
+        if self.learner.get("kind") in LEARNERS:
             used["predictor"] = _as_hashed(self.predictor)
         if self.is_network:
             used |= {"hidden_sizes": list(self.hidden_sizes), "training": self.training}
@@ -104,7 +85,7 @@ class Method:
     @property
     def is_network(self) -> bool:
         kind = self.learner.get("kind")
-        return kind == "direct" or (kind in _LEARNERS and self.predictor.get("kind") in NETWORKS)
+        return kind == "direct" or (kind in LEARNERS and self.predictor.get("kind") in NETWORKS)
 
 
 def _as_hashed(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,110 +100,103 @@ def _as_hashed(table: Mapping[str, Any]) -> dict[str, Any]:
 class Task:
     """What a method is fitted for: the problem, the data, M_train, the seed."""
 
-    problem: Problem
+    problem: fw.Problem
     train: Dataset
     validation: Dataset
     test: Dataset
     m_train: int
     seed: int
-    solvers: Solvers
+    solvers: kinds.Solvers
 
 
-class Rule(ABC):
-    """Decides for the contexts of a test set, with M scenarios."""
-
-    @abstractmethod
-    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        """Decisions (n_contexts, n_decisions); called once for each M."""
-
-    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        """The scenarios of `decide`; None where there are none."""
-        return None
+#: From contexts, M and a seed.
+Deciding = Callable[[np.ndarray, int, int], np.ndarray]
+Drawing = Callable[[np.ndarray, int, int], fw.Scenarios]
 
 
 @dataclass(frozen=True)
-class PolicyRule(Rule):
-    """A fitted policy."""
+class Rule:
+    """Decides for the contexts of a test set, with M scenarios: (n_contexts, n_decisions).
 
-    policy: Policy
+    `scenarios` are those of a decision; None where there are none. `policy` is what was fitted.
+    """
 
-    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        return np.asarray(self.policy.decide(X, m, random_state=seed))
-
-    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios | None:
-        if not isinstance(self.policy, ScenarioPolicy):
-            return None
-        return self.policy.predictor.sample(X, m, random_state=seed)
+    decide: Deciding
+    scenarios: Drawing | None = None
+    policy: fw.Policy | None = None
 
 
-@dataclass(frozen=True)
-class ConstantRule(Rule):
+def policy_rule(policy: fw.Policy) -> Rule:
+    """The rule of a fitted policy."""
+
+    def decide(X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        return np.asarray(policy.decide(X, m, random_state=seed))
+
+    if not isinstance(policy, ScenarioPolicy):
+        return Rule(decide, policy=policy)
+    predictor = policy.predictor
+    return Rule(decide, lambda X, m, seed: predictor.sample(X, m, random_state=seed), policy)
+
+
+def _constant(task: Task, decision: Any) -> Rule:
     """The same decision in every context."""
-
-    decision: Any
-
-    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        return np.tile(np.asarray(self.decision, dtype=np.float64), (len(X), 1))
+    one = np.asarray(decision, dtype=np.float64)
+    return Rule(lambda X, m, seed: np.tile(one, (len(X), 1)))
 
 
-@dataclass(frozen=True)
-class OracleRule(Rule):
+def _oracle(task: Task) -> Rule:
     """Decides with M draws from the true distribution, others than the oracle's."""
 
-    problem: Problem
-    test: Dataset
-    seed: int
-    solver: Solver
+    def draws(X: np.ndarray, m: int, seed: int) -> fw.Scenarios:
+        return task.test.true_scenarios(m, np.random.default_rng([task.seed, m, 1]))
 
-    def scenarios(self, X: np.ndarray, m: int, seed: int) -> Scenarios:
-        return self.test.true_scenarios(m, np.random.default_rng([self.seed, m, 1]))
+    def decide(X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        drawn = draws(X, m, seed)
+        return fw.metrics.oracle_decision(task.problem, drawn, task.solvers.deciding).numpy()
 
-    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        return oracle_decision(self.problem, self.scenarios(X, m, seed), self.solver).numpy()
+    return Rule(decide, draws)
 
 
-@dataclass(frozen=True)
-class ForesightRule(Rule):
+def foresight_rule(task: Task) -> Rule:
     """Decides for the test rows with their outcomes known: a lower bound of the cost."""
 
-    problem: Problem
-    test: Dataset
-    solver: Solver
+    def decide(X: np.ndarray, m: int, seed: int) -> np.ndarray:
+        known = fw.Scenarios(task.test.y[:, None])
+        problem = without_risk(task.problem)
+        return fw.metrics.oracle_decision(problem, known, task.solvers.deciding).numpy()
 
-    def decide(self, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        known = Scenarios(self.test.y[:, None])
-        return oracle_decision(without_risk(self.problem), known, self.solver).numpy()
+    return Rule(decide)
+
+
+LEARNERS: dict[str, type[fw.Learner]] = {
+    "decoupled": fw.DecoupledLearner,
+    "combined": fw.CombinedLearner,
+    "direct": fw.DirectLearner,
+}
+# What is not learned.
+_FIXED = {"constant": _constant, "oracle": _oracle, FORESIGHT: foresight_rule}
 
 
 def check_method(method: Method) -> None:
     """Raise unless all its kinds and settings exist; their values are checked when fitted."""
-    kind = _kind(method.learner, "learner", kinds.LEARNERS)
-    if kind in _FIXED:
-        _require_keys(method.learner, {"kind", *_FIXED[kind]}, "learner")
-        if not _FIXED[kind] <= method.learner.keys():
-            raise InvalidInputError(f"learner: {', '.join(_FIXED[kind])} is missing")
-        return
-    known = {"kind", *_arguments(_LEARNERS[kind])} - {"solver"} - _FROM_THE_GRID
-    _require_keys(method.learner, known, "learner")
-    _training(method.training)
-    _learner(method, None)
+    known: dict[str, Callable[..., Any]] = {**LEARNERS, **_FIXED}
+    made, _ = _read(method.learner, "learner", known, {"task", "solver", *_FROM_THE_GRID})
+    if made in LEARNERS.values():
+        _training(method.training)
+        _learner(method, None)
 
 
 def fit_rule(method: Method, task: Task) -> Rule:
     """Fit the method: what decides for the test rows."""
-    kind, solver = method.learner["kind"], task.solvers.deciding
-    if kind == "constant":
-        return ConstantRule(method.learner["decision"])
-    if kind == "oracle":
-        return OracleRule(task.problem, task.test, task.seed, solver)
-    if kind == FORESIGHT:
-        return ForesightRule(task.problem, task.test, solver)
+    kind = method.learner["kind"]
+    if kind in _FIXED:
+        return _FIXED[kind](task, **{k: v for k, v in method.learner.items() if k != "kind"})
     held_out = (task.validation.X, task.validation.y) if method.keep == "best" else (None, None)
     policy = _learner(method, task).fit(task.train.X, task.train.y, *held_out).policy_
     # A policy without scenarios only projects, and keeps its solver.
-    return PolicyRule(
-        replace(policy, solver=solver) if isinstance(policy, ScenarioPolicy) else policy
-    )
+    if isinstance(policy, ScenarioPolicy):
+        policy = replace(policy, solver=task.solvers.deciding)
+    return policy_rule(policy)
 
 
 def _learner(method: Method, task: Task | None) -> Any:
@@ -236,16 +210,17 @@ def _learner(method: Method, task: Task | None) -> Any:
         settings |= {"n_scenarios": task.m_train, "solver": task.solvers.training}
     if kind == "direct":
         _require_keys(method.predictor, {"kind"}, "predictor")
-        predictor: Predictor = PointPredictor(method.hidden_sizes, training=_kept(method))
+        predictor: fw.Predictor = fw.PointPredictor(method.hidden_sizes, training=_kept(method))
     else:
-        predictor = _predictor(method.predictor, "predictor", method, task)
+        predictor = _predictor(method.predictor, "predictor", method, task, kinds.PREDICTORS)
         if before is not None:
-            whole = isinstance(predictor, EnsemblePredictor)
+            whole = isinstance(predictor, fw.EnsemblePredictor)
             network = cast(Any, predictor).member if whole else predictor
             network.set_params(training=_kept(method, before))
-    if task is not None and "random_state" in _arguments(type(predictor)):
+    if task is not None and "random_state" in predictor.get_params(deep=False):
         predictor.set_params(random_state=task.seed)
-    return _LEARNERS[kind](None if task is None else task.problem, predictor, **settings)
+    problem: Any = None if task is None else task.problem
+    return LEARNERS[kind](problem, predictor, **settings)  # type: ignore[call-arg]
 
 
 def _predictor(
@@ -253,17 +228,15 @@ def _predictor(
     where: str,
     method: Method,
     task: Task | None,
-    known: Collection[str] = kinds.PREDICTORS,
-) -> Predictor:
+    known: Mapping[str, type[fw.Predictor]],
+) -> fw.Predictor:
     """The predictor of a table, and those inside it, of one of the `known` kinds."""
-    kind = _kind(table, where, known)
     # Draws of the weights in a decoupled step are M_train unless the method has its own.
-    own = _FROM_THE_GRID - {"n_scenarios"} | {"hidden_sizes"}
-    _require_keys(table, {"kind", *_arguments(kinds.PREDICTORS[kind])} - own, where)
-    settings = {key: value for key, value in table.items() if key != "kind"}
+    made, settings = _read(table, where, known, _FROM_THE_GRID - {"n_scenarios"} | {"hidden_sizes"})
+    kind = table["kind"]
     if kind == "ensemble":
+        members = {name: kinds.PREDICTORS[name] for name in sorted(NETWORKS - {"ensemble"})}
         member = settings.get("member", {"kind": "gaussian"})
-        members = sorted(NETWORKS - {"ensemble"})
         settings["member"] = _predictor(member, f"{where}.member", method, task, members)
     elif kind in NETWORKS:
         settings |= {"hidden_sizes": method.hidden_sizes, "training": _kept(method)}
@@ -279,14 +252,16 @@ def _predictor(
         if task is not None:
             settings["kl_weight"] = _translated(weight["paper"], method, task)
     if "encoding" in settings:
-        settings["encoding"] = _chosen(table["encoding"], f"{where}.encoding", kinds.ENCODINGS)
+        settings["encoding"] = _made(settings["encoding"], f"{where}.encoding", kinds.ENCODINGS)
     if "off_support" in settings:
-        _require_keys(table["off_support"], _arguments(OffSupportFallback), f"{where}.off_support")
-        settings["off_support"] = OffSupportFallback(**table["off_support"])
+        whole = {"kind": "fallback"} | settings["off_support"]
+        known_one = {"fallback": OffSupportFallback}
+        settings["off_support"] = _made(whole, f"{where}.off_support", known_one)
     if "regressor" in settings:
-        inner = table["regressor"], f"{where}.regressor"
-        settings["regressor"] = _predictor(*inner, method, task, ("boosting",))
-    return kinds.PREDICTORS[kind](**settings)
+        only = {"boosting": kinds.PREDICTORS["boosting"]}
+        inner = settings["regressor"], f"{where}.regressor"
+        settings["regressor"] = _predictor(*inner, method, task, only)
+    return made(**settings)
 
 
 def paper_kl_weight(
@@ -308,83 +283,66 @@ def paper_kl_weight(
 
 
 def _translated(K: float, method: Method, task: Task) -> float:
-    n_outcomes = task.train.n_outcomes
-    unit = 2.0
+    n_outcomes, unit = task.train.n_outcomes, 2.0
     if method.learner["kind"] == "combined":
         unit = context_free_regret(task.problem, task.train.y, task.solvers.training)
     head = gaussian_head(n_outcomes, method.predictor.get("n_factors", 0))
-    layout = Layout((task.train.n_features, *method.hidden_sizes, head.width))
     return paper_kl_weight(
         K,
         n_rows=task.train.n_contexts,
         batch_size=cast(int, _training(method.training).batch_size),
         n_outcomes=n_outcomes,
-        n_weights=layout.n_weights,
+        n_weights=Layout((task.train.n_features, *method.hidden_sizes, head.width)).n_weights,
         unit=unit,
     )
 
 
-def _kept(method: Method, *changes: Mapping[str, Any]) -> Training:
+def _kept(method: Method, *changes: Mapping[str, Any]) -> fw.Training:
     """The training; without rows to validate on where the last epoch is to be kept."""
     share = {} if method.keep == "best" else {"validation_share": 0.0}
     return _training(method.training, *changes, share)
 
 
-def _training(*tables: Mapping[str, Any]) -> Training:
+def _training(*tables: Mapping[str, Any]) -> fw.Training:
     """Later tables change earlier ones."""
     table = {key: value for one in tables for key, value in one.items()}
     changing_nothing = {"progress", "checkpoint", "on_interrupt"}
-    known = {field.name for field in fields(Training)} - changing_nothing
+    known = {field.name for field in fields(fw.Training)} - changing_nothing
     _require_keys(table, known, "training")
     if "schedule" in table:
-        table["schedule"] = _chosen(table["schedule"], "training.schedule", kinds.SCHEDULES)
-    return Training(**_DEFAULTS | table)
+        table["schedule"] = _made(table["schedule"], "training.schedule", kinds.SCHEDULES)
+    return fw.Training(**_DEFAULTS | table)
 
 
-def _chosen(table: Mapping[str, Any], where: str, known: Mapping[str, type]) -> Any:
+def _made(table: Mapping[str, Any], where: str, known: Mapping[str, Callable[..., Any]]) -> Any:
     """The object of a table: a `kind`, and that class's settings."""
-    chosen = known[_kind(table, where, known)]
-    _require_keys(table, {"kind", *_arguments(chosen)}, where)
-    return chosen(**{key: value for key, value in table.items() if key != "kind"})
+    made, settings = _read(table, where, known)
+    return made(**settings)
 
 
-def _kind(table: Mapping[str, Any], where: str, known: Collection[str]) -> str:
+def _read(
+    table: Mapping[str, Any],
+    where: str,
+    known: Mapping[str, Callable[..., Any]],
+    taken: Collection[str] = (),
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """What the `kind` of a table names, and its settings; those `taken` are not the table's."""
     kind = table.get("kind")
     if kind not in known:
         raise InvalidInputError(f"{where}: kind must be one of {', '.join(known)}, but is {kind!r}")
-    return str(kind)
-
-
-def _arguments(kind: type) -> set[str]:
-    return set(inspect.signature(kind).parameters)
+    settings = {key: value for key, value in table.items() if key != "kind"}
+    own = [p for name, p in inspect.signature(known[kind]).parameters.items() if name not in taken]
+    _require_keys(settings, {parameter.name for parameter in own}, where)
+    for parameter in own:
+        if parameter.default is parameter.empty and parameter.name not in settings:
+            raise InvalidInputError(f"{where}: {parameter.name} is missing")
+    return known[kind], settings
 
 
 def _require_keys(table: Mapping[str, Any], known: set[str], where: str) -> None:
     for key in table:
         if key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
             raise InvalidInputError(
-                f"{where}: {key} is not a setting of it{hint} (there are "
-                f"{', '.join(sorted(known - {'kind'})) or 'none'})"
+                f"{where}: {key} is not a setting of it{closest(key, known)} (there are "
+                f"{', '.join(sorted(known)) or 'none'})"
             )
-
-
-def quick_method(
-    method: Method, epochs: int, hidden_sizes: tuple[int, ...], m: int | None = None
-) -> Method:
-    """The method with tiny networks, few trees and few neighbours, and `m` scenarios if given."""
-    learner, predictor = dict(method.learner), dict(method.predictor)
-    if "pretraining" in learner:
-        learner["pretraining"] = learner["pretraining"] | {"epochs": _QUICK_PRETRAINING}
-    predictor |= {key: value for key, value in _QUICK.items() if key in predictor}
-    if "regressor" in predictor:
-        predictor["regressor"] = predictor["regressor"] | {"n_trees": _QUICK["n_trees"]}
-    return replace(
-        method,
-        learner=learner,
-        predictor=predictor,
-        hidden_sizes=hidden_sizes,
-        training=method.training | {"epochs": epochs},
-        m=method.m if m is None or method.m is None else (m,),
-    )

@@ -11,7 +11,7 @@ import io
 import json
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from forewise.exceptions import InvalidInputError
+import forewise as fw
 from forewise_lab.experiments.cases import (
     CaseRows,
     Trial,
@@ -32,7 +32,6 @@ from forewise_lab.experiments.cases import (
     trials_of,
 )
 from forewise_lab.experiments.configuration import CaseTable, Settings
-from forewise_lab.experiments.methods import quick_method
 from forewise_lab.experiments.rows import Key, Product, Row, Work, hash_of, key_of
 from forewise_lab.machine import peak_memory, restart_peak
 
@@ -43,12 +42,6 @@ VALIDATION, COST = "validation", "cost"
 # Bits of a stored cost that are dropped: it is right to 0.05 %, and the file half as large.
 _DROPPED_BITS = 13
 _PERIODS = {"week": "W-SUN", "month": "M", "quarter": "Q", "year": "Y"}
-# The quick version: two stores, two weeks, two epochs and two trials (one through the solver).
-# Schedules of 48 half-hours take half a second each: of these, fewer days.
-_QUICK_STORES, _QUICK_TRIALS, _QUICK_EPOCHS = (2, 17), 2, 2
-_QUICK_DAYS = {"bakery-series": 14, "bakery-stores": 14, "victoria": 5}
-_QUICK_HISTORY = {"bakery-series": 150, "bakery-stores": 150, "victoria": 35}
-_QUICK_STOPPING, _QUICK_M, _QUICK_SIZES = 14, 4, (16,)
 
 
 @dataclass(frozen=True)
@@ -195,7 +188,7 @@ def train_and_decide(fit: RollingFit, rows: CaseRows) -> tuple[np.ndarray, np.nd
     decided = np.flatnonzero((rows.days >= start) & (rows.days < end))
     for what, some in (("to train on before", train), ("to decide from", decided)):
         if len(some) == 0:
-            raise InvalidInputError(
+            raise fw.InvalidInputError(
                 f"there is no row {what} {fit.window.start} in {fit.experiment}"
             )
     return train, decided
@@ -236,7 +229,6 @@ class CaseGrid:
         methods: Iterable[str] | None,
         seeds: Sequence[int],
         data_dir: Path | None = None,
-        quick: bool = False,
     ) -> None:
         asked = None if methods is None else list(methods)
         self._entries: list[tuple[str, CaseTable, tuple[Trial, ...], int]] = []
@@ -244,15 +236,6 @@ class CaseGrid:
         for name in cases:
             for method in settings.method_names(name, asked):
                 case, trials = settings.cases[name], trials_of(settings, name, method)
-                if quick:
-                    case = _quick_case(case)
-                    decoupled = trials[0].method.learner["kind"] == "decoupled"
-                    kept = trials[: _QUICK_TRIALS if decoupled else 1]
-                    epochs = _QUICK_EPOCHS if decoupled else 1
-                    trials = tuple(
-                        replace(t, method=quick_method(t.method, epochs, _QUICK_SIZES))
-                        for t in kept
-                    )
                 self._entries += [(name, case, trials, seed) for seed in seeds]
 
     @property
@@ -290,21 +273,3 @@ class CaseGrid:
 
 def _key(row: Row) -> tuple[Any, ...]:
     return tuple(row[column] for column in ("experiment", "method", "seed", "config_hash"))
-
-
-def _quick_case(case: CaseTable) -> CaseTable:
-    stores = case.source.name != "victoria"
-    history, days = _QUICK_HISTORY[case.source.name], _QUICK_DAYS[case.source.name]
-    return case.model_copy(
-        update={
-            "source": case.source.model_copy(update={"stores": _QUICK_STORES} if stores else {}),
-            "last_day": min(case.last_day, case.first_day + timedelta(days=days - 1)),
-            "window": "quarter",
-            "history_days": min(case.history_days or history, history),
-            "tuning_days": days,
-            "stopping_days": min(case.stopping_days, _QUICK_STOPPING),
-            "m": min(case.m, _QUICK_M),
-            "m_train": min(case.m_train, _QUICK_M),
-            "most_m": _QUICK_M,
-        }
-    )

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Self
 
 import pandas as pd
 
-from forewise.exceptions import ForewiseError, StorageError
+import forewise as fw
 from forewise.learners.out_of_fold import one_thread
 from forewise_lab.machine import versions
 
@@ -123,7 +123,7 @@ def compute(fit: Work) -> FitResult:
             made = fit.produce()
         except Exception as failure:  # of any library: one fit must not end a night of them
             error = f"{type(failure).__name__}: {failure}"
-            if not isinstance(failure, ForewiseError):
+            if not isinstance(failure, fw.ForewiseError):
                 place = traceback.extract_tb(failure.__traceback__)[-1]
                 error += f" (line {place.lineno} of {Path(place.filename).name})"
             made = Product([fit.columns() | {"m": 0, "metric": ERROR, "value": None}])
@@ -142,7 +142,7 @@ def storage_errors(action: str, folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(
+        raise fw.exceptions.StorageError(
             f"cannot {action} {str(folder)!r}: {error.strerror or error}; all finished rows are "
             "kept: resolve it, or choose another folder, and run the same again to go on"
         ) from error
@@ -218,7 +218,7 @@ class RowTable:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise StorageError(
+            raise fw.exceptions.StorageError(
                 f"another run is writing to {str(self.folder)!r}: wait for it, or choose another "
                 "folder as output"
             ) from error
@@ -227,7 +227,7 @@ class RowTable:
         for row in _parsed(content[:end], self.folder / TABLE):
             if bool(row.get("quick")) != self._quick:
                 has, other = ("full", "quick") if self._quick else ("quick", "full")
-                raise StorageError(
+                raise fw.exceptions.StorageError(
                     f"{str(self.folder)!r} has results of a {has} run, and those of a {other} one "
                     "must not be added: choose another folder as output"
                 )
@@ -262,11 +262,11 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise StorageError(
+        raise fw.exceptions.StorageError(
             f"there are no results in {str(folder)!r}: {TABLE} is missing; `run` makes it"
         ) from error
     except OSError as error:
-        raise StorageError(f"cannot read {str(path)!r}: {error.strerror}") from error
+        raise fw.exceptions.StorageError(f"cannot read {str(path)!r}: {error.strerror}") from error
     table = pd.DataFrame(list(_parsed(content, path)), columns=None)
     table = table.reindex(columns=[*COLUMNS, *table.columns.difference(COLUMNS)])
     table = table.drop_duplicates(list(KEY), ignore_index=True)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
-from forewise.exceptions import InvalidInputError
-from forewise.parallel import Map, Processes
-from forewise_lab.experiments.configuration import Settings, load_settings, unknown
+import forewise as fw
+from forewise_lab.experiments.configuration import Settings, load_settings
 from forewise_lab.experiments.fits import all_fits
+from forewise_lab.experiments.kinds import unknown
 from forewise_lab.experiments.rolling import CaseGrid
-from forewise_lab.experiments.rows import FitResult, RowTable, Work, compute, storage_errors
+from forewise_lab.experiments.rows import FitResult, Row, RowTable, Work, compute, storage_errors
 from forewise_lab.machine import revision, write_whole
 
 _SHOWN = 2  # metrics in the line of a fit
@@ -44,7 +44,7 @@ def run(
     seeds: int | Iterable[int] | None = None,
     *,
     output: str | os.PathLike[str],
-    map: Map | None = None,
+    map: fw.parallel.Map | None = None,
     settings: Settings | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     quick: bool = False,
@@ -75,43 +75,50 @@ def run(
         Print a line per fit.
     """
     chosen = settings or load_settings()
+    chosen = chosen.quick() if quick else chosen
     names = chosen.experiment_names([experiments] if isinstance(experiments, str) else experiments)
     if not names:
         known = ", ".join([*chosen.experiments, *chosen.cases])
-        raise InvalidInputError(f"experiments must name at least one of {known}")
+        raise fw.InvalidInputError(f"experiments must name at least one of {known}")
     wanted = None if methods is None else list(methods)
     place = None if data_dir is None else Path(data_dir)
-    chosen_seeds = None if seeds is None else _seed_list(seeds)
-    plain = [name for name in names if name in chosen.experiments]
-    fits = all_fits(chosen, plain, wanted, chosen_seeds, place, quick)
+    own_seeds = None if seeds is None else _seed_list(seeds)
+    fits = all_fits(chosen, [n for n in names if n in chosen.experiments], wanted, own_seeds, place)
     rolling = [name for name in names if name in chosen.cases]
-    cases = CaseGrid(chosen, rolling, wanted, chosen_seeds or [0], place, quick)
-    _require_methods(chosen, names, wanted, {fit.method.name for fit in fits} | cases.methods)
+    cases = CaseGrid(chosen, rolling, wanted, own_seeds or [0], place)
+    found = {fit.method.name for fit in fits} | cases.methods
+    for method in wanted or ():
+        if method not in found:
+            listed = (m for name in names for m in chosen.method_names(name))
+            raise unknown(f"method of {', '.join(names)}", method, listed)
     first: list[Work] = [*fits, *cases.trials()]
-    _require_data([*first, *cases.windows(())])
+    require_data([*first, *cases.windows(())])
+    # The best trial is known when all trials are finished.
+    return run_stages([lambda rows: first, cases.windows], output, map, progress, quick)
+
+
+def run_stages(
+    stages: Sequence[Callable[[Iterable[Row]], Sequence[Work]]],
+    output: str | os.PathLike[str],
+    map: fw.parallel.Map | None,
+    progress: bool,
+    quick: bool = False,
+) -> RunSummary:
+    """Compute what is missing of works, stage after stage; a stage sees the rows so far."""
     summary, started = RunSummary(), time.perf_counter()
     with RowTable(output, quick=quick) as table:
-        _compute_stage(first, table, map or Processes(), progress, summary)
-        if rolling:  # the best trial is known when all trials are finished
-            _compute_stage(cases.windows(table), table, map or Processes(), progress, summary)
-    summary.seconds = time.perf_counter() - started
-    return summary
-
-
-def run_works(
-    works: Sequence[Work], output: str | os.PathLike[str], map: Map | None, progress: bool
-) -> RunSummary:
-    """Compute what is missing of some works, in the way of `run`."""
-    _require_data(works)
-    summary, started = RunSummary(), time.perf_counter()
-    with RowTable(output) as table:
-        _compute_stage(works, table, map or Processes(), progress, summary)
+        for stage in stages:
+            _compute_stage(stage(table), table, map or fw.parallel.Processes(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
 
 
 def _compute_stage(
-    fits: Sequence[Work], table: RowTable, where: Map, progress: bool, summary: RunSummary
+    fits: Sequence[Work],
+    table: RowTable,
+    where: fw.parallel.Map,
+    progress: bool,
+    summary: RunSummary,
 ) -> None:
     """Compute what is not finished, and of equal fits of several experiments one."""
     console = Console(stderr=True, quiet=not progress)
@@ -176,22 +183,13 @@ def _seed_list(seeds: int | Iterable[int]) -> list[int]:
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     for seed in numbers:
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-            raise InvalidInputError(f"seeds must be integers of at least 0, but has {seed!r}")
+            raise fw.InvalidInputError(f"seeds must be integers of at least 0, but has {seed!r}")
     if not numbers:
-        raise InvalidInputError("seeds must be at least one seed, but there is none")
+        raise fw.InvalidInputError("seeds must be at least one seed, but there is none")
     return list(dict.fromkeys(numbers))
 
 
-def _require_data(fits: Iterable[Work]) -> None:
+def require_data(fits: Iterable[Work]) -> None:
     """Load real data before anything is computed, so that a missing file is reported at once."""
     for fit in {fit.source: fit for fit in fits if fit.source is not None}.values():
         fit.require_data()
-
-
-def _require_methods(
-    settings: Settings, names: list[str], wanted: list[str] | None, found: set[str]
-) -> None:
-    for method in wanted or ():
-        if method not in found:
-            listed = dict.fromkeys(m for name in names for m in settings.method_names(name))
-            raise unknown(f"method of {', '.join(names)}", method, listed)

@@ -3,6 +3,7 @@
 from forewise_lab.report.figures import kept_panels
 from forewise_lab.report.page import render_report, write_report
 from forewise_lab.report.pay import write_pay_page
+from forewise_lab.report.planned import write_planner_page
 from forewise_lab.report.rendering import as_latex, as_markdown, print_table
 from forewise_lab.report.results import gather
 from forewise_lab.report.tables import table1, table2
@@ -17,5 +18,6 @@ __all__ = [
     "table1",
     "table2",
     "write_pay_page",
+    "write_planner_page",
     "write_report",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forewise.exceptions import InvalidInputError
+import forewise as fw
 from forewise_lab.experiments import Settings, read_rows
 from forewise_lab.experiments.cases import cost_or_risk, trials_of
 from forewise_lab.experiments.configuration import CaseTable
@@ -72,11 +72,11 @@ def gather_cases(folder: str | os.PathLike[str], settings: Settings) -> tuple[Ca
     """
     rows = read_rows(folder)
     if "fold" not in rows.columns:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"{str(folder)!r} has no rows of real cases: `forewise-lab run real`"
         )
     if rows["quick"].any():
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"{str(folder)!r} has rows of a quick run, whose numbers mean nothing: run the same "
             "without --quick, into a folder of its own"
         )
@@ -135,7 +135,7 @@ def _require_same_rows(case: str, methods: list[MethodCosts]) -> None:
     for method in methods[1:]:
         same = ["date", "series"]
         if not method.costs[same].equals(methods[0].costs[same]):
-            raise InvalidInputError(
+            raise fw.InvalidInputError(
                 f"{method.title} and {methods[0].title} decided different rows of {case}: were "
                 "they run with different settings of the case?"
             )

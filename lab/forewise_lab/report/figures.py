@@ -22,9 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from forewise.exceptions import InvalidInputError
-from forewise.plots import STYLE, decision_panels
-from forewise.policy import Policy, load_policy
+import forewise as fw
 from forewise_lab.datasets import paper_split
 from forewise_lab.report import paper
 from forewise_lab.report.rendering import interval, mean_std, number, seconds
@@ -41,7 +39,7 @@ _VARIABLES = {_INK: "ink", _SOFT: "soft", _FAINT: "faint", _CARD: "card"}
 _VARIABLES |= {colour: f"c{place}" for place, colour in enumerate(_COLOURS)}
 _STYLES = {"c-bnn": 0, "d-bnn": 1, "d-gp": 2, "oracle": 3, "c-ann": 4, "d-ann": 5}
 _OTHER_STYLES = (6, 7)
-_CHART_STYLE = STYLE | {
+_CHART_STYLE = fw.plots.STYLE | {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _SOFT),
     **{"font.size": 11, "text.color": _INK, "grid.color": _FAINT, "axes.axisbelow": True},
     **{"legend.frameon": False, "savefig.transparent": True},
@@ -116,12 +114,12 @@ def nv1_panels(folder: str | os.PathLike[str]) -> Markup:
     place = Path(folder)
     inner = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
     if not inner:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"policies must be a folder with one subfolder per saved policy, but {str(place)!r} "
             "has none"
         )
-    policies: dict[str, Policy] = {path.name: load_policy(path) for path in inner}
-    figure = decision_panels(paper_split("nv1", _PANEL_SEED).test, policies, LEVEL)
+    policies: dict[str, fw.Policy] = {path.name: fw.load_policy(path) for path in inner}
+    figure = fw.plots.decision_panels(paper_split("nv1", _PANEL_SEED).test, policies, LEVEL)
     label = f"Decisions on NV1 over the context: {', '.join(policies)}"
     return _as_svg(figure, label, "Data, predictions, decisions and the true quantile.", {}, "")
 

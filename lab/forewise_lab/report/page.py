@@ -13,7 +13,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from forewise.exceptions import InvalidInputError, StorageError
+import forewise as fw
 from forewise_lab.experiments import Settings
 from forewise_lab.machine import processor, write_whole
 from forewise_lab.report import claims, figures, paper, rendering
@@ -99,14 +99,16 @@ def write_report(
         write_whole(place, text)
     except OSError as error:
         advice = "" if place.parent.is_dir() else "; choose a folder that exists"
-        raise StorageError(f"cannot write {str(place)!r}: {error.strerror}{advice}") from error
+        raise fw.exceptions.StorageError(
+            f"cannot write {str(place)!r}: {error.strerror}{advice}"
+        ) from error
     return place
 
 
 def _table(make: Callable[[Results], Table], results: Results) -> Table | None:
     try:
         return make(results)
-    except InvalidInputError:
+    except fw.InvalidInputError:
         return None  # the page says that there are no rows for it
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forewise.evaluation import block_bootstrap, block_bootstrap_difference
-from forewise.evaluation.bootstrap import Difference
-from forewise.exceptions import StorageError
+import forewise as fw
 from forewise_lab.experiments import Settings, load_settings
 from forewise_lab.machine import write_whole
 from forewise_lab.report.cases import CaseResult, MethodCosts, gather_cases
@@ -49,7 +47,9 @@ def write_pay_page(
     """
     place = Path(page)
     if not place.absolute().parent.is_dir():
-        raise StorageError(f"page must be in a folder that exists, but is {str(place)!r}")
+        raise fw.exceptions.StorageError(
+            f"page must be in a folder that exists, but is {str(place)!r}"
+        )
     results = gather_cases(folder, settings or load_settings())
     head = (Path(__file__).parent / "templates/pay_head.md").read_text(encoding="utf-8")
     glance = "\n".join(f"- **{result.table.title}.** {verdict(result)}" for result in results)
@@ -65,11 +65,15 @@ def write_pay_page(
         try:
             parts.append(Path(remarks).read_text(encoding="utf-8").strip() + "\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise StorageError(f"cannot read remarks {str(remarks)!r}: {error}") from error
+            raise fw.exceptions.StorageError(
+                f"cannot read remarks {str(remarks)!r}: {error}"
+            ) from error
     try:
         write_whole(place, "\n".join(parts))
     except OSError as error:
-        raise StorageError(f"cannot write {str(place)!r}: {error.strerror}") from error
+        raise fw.exceptions.StorageError(
+            f"cannot write {str(place)!r}: {error.strerror}"
+        ) from error
     return place
 
 
@@ -107,10 +111,10 @@ def _periods(result: CaseResult) -> str:
     return text + "."
 
 
-def difference(result: CaseResult, a: MethodCosts, b: MethodCosts) -> Difference:
+def difference(result: CaseResult, a: MethodCosts, b: MethodCosts) -> fw.metrics.Difference:
     """How much less (negative) or more a costs, as a share of b's cost."""
     cvar = result.table.decision.cvar
-    return block_bootstrap_difference(
+    return fw.metrics.block_bootstrap_difference(
         a.scored(cvar), b.scored(cvar), result.dates, relative=True, random_state=0
     )
 
@@ -132,7 +136,9 @@ def cost_table(result: CaseResult) -> str:
     against = [f"against {other.title}" for other in others]
     lines = []
     order = ranked(result)
-    costs = [block_bootstrap(m.scored(cvar), result.dates, random_state=0) for m in order]
+    costs = [
+        fw.metrics.block_bootstrap(m.scored(cvar), result.dates, random_state=0) for m in order
+    ]
     least = f"{costs[0].estimate:.4g}"
     for method, cost in zip(order, costs, strict=True):
         mean = f"{cost.estimate:.4g}"
@@ -232,7 +238,7 @@ def answer(results: Sequence[CaseResult]) -> str:
     return "\n\n".join(text) + "\n"
 
 
-def _best_against_baselines(result: CaseResult) -> list[tuple[MethodCosts, Difference]]:
+def _best_against_baselines(result: CaseResult) -> list[tuple[MethodCosts, fw.metrics.Difference]]:
     """The best learner's differences to the best baseline, and to plain SAA if it is another."""
     learners, baselines = ranked(result, learners=True), ranked(result, learners=False)
     if not learners or not baselines:
@@ -241,7 +247,7 @@ def _best_against_baselines(result: CaseResult) -> list[tuple[MethodCosts, Diffe
     return [(b, difference(result, learners[0], b)) for b in [baselines[0], *saa]]
 
 
-def _bayesian_gap(result: CaseResult) -> Difference | None:
+def _bayesian_gap(result: CaseResult) -> fw.metrics.Difference | None:
     bayesian = [method for method in ranked(result) if method.name in BAYESIAN]
     others = [method for method in ranked(result) if method.name not in BAYESIAN]
     return difference(result, bayesian[0], others[0]) if bayesian and others else None
@@ -325,7 +331,7 @@ def worth(result: CaseResult) -> str:
     )
 
 
-def in_words(gap: Difference) -> str:
+def in_words(gap: fw.metrics.Difference) -> str:
     """How much less or more it costs, with the interval, and whether that is significant."""
     ends = f"[{_percent(gap.lower)}, {_percent(gap.upper)}]"
     size = round(abs(100 * gap.estimate), 1)
@@ -348,7 +354,7 @@ def _percent(share: float) -> str:
     return f"{rounded:+.1f} %".replace("-", "−") if rounded else "0.0 %"
 
 
-def _standing(gap: Difference) -> str:
+def _standing(gap: fw.metrics.Difference) -> str:
     if gap.upper < 0:
         return "win"
     return "lose" if gap.lower > 0 else "neither win nor lose"

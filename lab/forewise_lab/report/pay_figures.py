@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from forewise.evaluation.bootstrap import Difference
+import forewise as fw
 from forewise.figures.style import DISPLAY_STYLE, INK, QUIET
 from forewise_lab.report.cases import CaseResult, MethodCosts
 
@@ -34,7 +34,7 @@ _SMALLEST = 0.06  # the axis reaches at least so far to either side
 _WEEKS = 4  # of the moving mean
 _WIDTH = 9.0
 
-Gap = tuple[MethodCosts, Difference]
+Gap = tuple[MethodCosts, fw.metrics.Difference]
 
 
 def colour_of(method: MethodCosts) -> str:

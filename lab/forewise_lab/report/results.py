@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from forewise.exceptions import InvalidInputError
+import forewise as fw
 from forewise_lab.experiments import COLUMNS, Settings, load_settings
 from forewise_lab.experiments.configuration import ExperimentTable
 from forewise_lab.experiments.rows import ERROR
@@ -121,16 +121,16 @@ def gather(
     if isinstance(rows, Results):
         return rows
     if not isinstance(rows, pd.DataFrame):
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"rows must be a DataFrame from read_rows, but is a {type(rows).__name__}"
         )
     absent = [column for column in [*_KEY, "value"] if column not in rows.columns]
     if absent:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"rows must be a results table from read_rows, but has no column {', '.join(absent)}"
         )
     if rows.empty:
-        raise InvalidInputError("rows must have at least one row, but is empty: run something")
+        raise fw.InvalidInputError("rows must have at least one row, but is empty: run something")
     settings = load_settings() if settings is None else settings
     # Windows of real cases have no training size; another page is about them.
     known = rows["n_train"].notna() & rows["experiment"].isin(list(settings.experiments))
@@ -138,14 +138,16 @@ def gather(
     chosen = table[table["quick"].eq(True) == quick]
     if chosen.empty and not table.empty:
         have, want = ("full", "quick") if quick else ("quick", "full")
-        raise InvalidInputError(f"rows must have some of a {want} run, but all are of {have} ones")
+        raise fw.InvalidInputError(
+            f"rows must have some of a {want} run, but all are of {have} ones"
+        )
     current = _latest(chosen)
     value = pd.to_numeric(current["value"], errors="coerce").astype(float)
     usable = np.isfinite(value) & (current["metric"] != ERROR)
     if not usable.any():
         reasons = "; ".join(dict.fromkeys(current["note"].dropna().astype(str)))
         reason = f"every fit failed: {reasons}" if reasons else "there is none"
-        raise InvalidInputError(f"rows must have at least one value, but {reason}")
+        raise fw.InvalidInputError(f"rows must have at least one value, but {reason}")
     scale = current["experiment"].map({n: one.scale for n, one in settings.experiments.items()})
     scaled = value * scale.where(current["metric"].isin(SCALED), 1.0)
     return Results(

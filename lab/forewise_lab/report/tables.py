@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from forewise.exceptions import InvalidInputError
+import forewise as fw
 from forewise_lab.experiments import Settings
 from forewise_lab.report import paper
 from forewise_lab.report.results import SCALED, At, Results, gather
@@ -133,7 +133,7 @@ def table1(rows: pd.DataFrame | Results, settings: Settings | None = None) -> Ta
         if any(results.places(name, method, metric) for method in results.methods(name))
     ]
     if not keys:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"rows must be of {', '.join(paper.TABLE1)} for Table 1, but are of "
             f"{', '.join(results.experiments)}"
         )
@@ -157,7 +157,7 @@ def table2(rows: pd.DataFrame | Results, settings: Settings | None = None) -> Ta
     methods = results.methods(name) if name in results.experiments else []
     chosen = [m for m in _AGAINST if any(results.places(name, x, m) for x in methods)]
     if not chosen:
-        raise InvalidInputError(
+        raise fw.InvalidInputError(
             f"rows must be of experiment {name} for Table 2, but are of "
             f"{', '.join(results.experiments)}"
         )

@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from forewise.parallel import Map
-from forewise_lab.experiments.runner import RunSummary, run_works
+import forewise as fw
+from forewise_lab.experiments.runner import RunSummary, require_data, run_stages
 from forewise_lab.suite.fits import PAPER, SuiteFit, real_tables
 from forewise_lab.suite.methods import AUTO, METHODS, cliff_methods, make_method
 from forewise_lab.suite.page import write_suite_page
@@ -25,7 +25,7 @@ def run_suite(
     splits: Iterable[int],
     *,
     output: str | os.PathLike[str],
-    map: Map | None = None,
+    map: fw.parallel.Map | None = None,
     inner: bool = False,
     data_dir: Path | None = None,
     progress: bool = True,
@@ -46,4 +46,5 @@ def run_suite(
         for method in chosen
         if tables is not None or table not in PAPER or method == AUTO
     ]
-    return run_works(fits, output, map, progress)
+    require_data(fits)
+    return run_stages([lambda rows: fits], output, map, progress)

@@ -27,20 +27,11 @@ import cvxpy as cp
 import numpy as np
 import torch
 
-from forewise.datasets import Dataset, Split
+import forewise as fw
 from forewise.datasets.files import search_places
-from forewise.evaluation import crps, fair_regret, interval_coverage
-from forewise.exceptions import ForewiseError, InvalidInputError, MissingDataError
-from forewise.learners import AutoLearner
-from forewise.predictors import Predictor
-from forewise.problems import Newsvendor, Problem, QuadraticNewsvendor
-from forewise.problems.cvxpy import CvxpyProblem
-from forewise.scenarios import Scenarios
-from forewise.solvers import solve
 from forewise_lab.datasets import paper_split
 from forewise_lab.experiments import load_settings
-from forewise_lab.experiments.configuration import unknown
-from forewise_lab.experiments.kinds import PROBLEMS
+from forewise_lab.experiments.kinds import PROBLEMS, unknown
 from forewise_lab.experiments.rows import Key, Product, Row, Work, key_of
 from forewise_lab.suite.methods import AUTO, config_hash, make_method
 
@@ -103,14 +94,14 @@ class SuiteFit(Work):
         found = self.evaluate(predictor, train, held)
         return Product([shared | {"metric": name, "value": found[name]} for name in found])
 
-    def rows(self) -> tuple[Dataset, Dataset]:
+    def rows(self) -> tuple[fw.datasets.Dataset, fw.datasets.Dataset]:
         """Training rows and held rows."""
         if self.table in PAPER:
             parts = _paper(self.table, self.split)[0]
             return parts.train, parts.validation if self.inner else parts.test
         whole, masks = _read(self.table, self.data_dir)
         if not 0 <= self.split < masks.shape[1]:
-            raise InvalidInputError(
+            raise fw.InvalidInputError(
                 f"splits of {self.table} must be below {masks.shape[1]}, but one is {self.split}"
             )
         test = masks[:, self.split]
@@ -121,67 +112,71 @@ class SuiteFit(Work):
         out = order < train.n_contexts // _INNER_SHARE
         return train[~out], train[out]
 
-    def fit(self, train: Dataset) -> Predictor:
+    def fit(self, train: fw.datasets.Dataset) -> fw.Predictor:
         """The method's predictor, fitted; `AutoLearner` chooses one for the problem."""
         if self.method != AUTO:
             return make_method(self.method).fit(train.X, train.y)
         problem = _paper(self.table, self.split)[1] if self.table in PAPER else _service_levels()
-        policy = AutoLearner(problem, random_state=0).fit(train.X, train.y).policy_
+        policy = fw.AutoLearner(problem, random_state=0).fit(train.X, train.y).policy_
         return policy.predictor  # type: ignore[attr-defined]
 
-    def evaluate(self, predictor: Predictor, train: Dataset, held: Dataset) -> dict[str, float]:
+    def evaluate(
+        self, predictor: fw.Predictor, train: fw.datasets.Dataset, held: fw.datasets.Dataset
+    ) -> dict[str, float]:
         """The metrics of a fitted predictor on the held rows."""
         scenarios = predictor.sample(held.X, _M, random_state=0)
         outcome = torch.from_numpy(held.y)
         found: dict[str, Any] = {
-            "CRPS": crps(scenarios, outcome).mean(),
-            "coverage90": interval_coverage(scenarios, outcome, 0.9).mean(),
+            "CRPS": fw.metrics.crps(scenarios, outcome).mean(),
+            "coverage90": fw.metrics.interval_coverage(scenarios, outcome, 0.9).mean(),
         }
         if self.table in PAPER:
             problem = _paper(self.table, self.split)[1]
-            decision = solve(problem, scenarios).decision
+            decision = fw.solve(problem, scenarios).decision
             draws = load_settings().experiments[self.table].oracle.draws  # type: ignore[union-attr]
             true = held.true_scenarios(draws, np.random.default_rng([self.split, draws]))
-            found["FR"] = fair_regret(problem, decision, outcome, true)
+            found["FR"] = fw.fair_regret(problem, decision, outcome, true)
             found["cost"] = problem.cost(decision, outcome).mean()
         else:
             found["cost"] = level_cost(scenarios, outcome)
             found["budget"] = budget_cost(scenarios, outcome, train.y)
         metrics = {name: float(found[name]) for name in self.metrics}
         if not np.isfinite(list(metrics.values())).all():
-            raise ForewiseError(f"metrics must be finite, but are {metrics}")
+            raise fw.ForewiseError(f"metrics must be finite, but are {metrics}")
         return metrics
 
 
-def level_cost(scenarios: Scenarios, outcome: torch.Tensor) -> torch.Tensor:
+def level_cost(scenarios: fw.Scenarios, outcome: torch.Tensor) -> torch.Tensor:
     """Mean cost of a newsvendor's orders over rows and service levels."""
     # Orders are not negative: the lowest scenario is called 0, and no order is below it.
     low = scenarios.values.min()
-    shifted = Scenarios(scenarios.values - low, scenarios.weights)
-    problems = [Newsvendor(shortage=level, excess=1 - level) for level in LEVELS]
-    costs = [p.cost(solve(p, shifted).decision, outcome - low) for p in problems]
+    shifted = fw.Scenarios(scenarios.values - low, scenarios.weights)
+    problems = [fw.Newsvendor(shortage=level, excess=1 - level) for level in LEVELS]
+    costs = [p.cost(fw.solve(p, shifted).decision, outcome - low) for p in problems]
     return torch.stack(costs).mean()
 
 
-def budget_cost(scenarios: Scenarios, outcome: torch.Tensor, past: np.ndarray) -> torch.Tensor:
+def budget_cost(scenarios: fw.Scenarios, outcome: torch.Tensor, past: np.ndarray) -> torch.Tensor:
     """Mean cost of three products that share a budget; one or two last rows are left out."""
     low, spread = float(past.min()), float(np.ptp(past)) or 1.0
     kept = len(outcome) - len(outcome) % _PRODUCTS
     if not kept:
-        raise InvalidInputError(f"held rows must be at least {_PRODUCTS}, but are {len(outcome)}")
+        raise fw.InvalidInputError(
+            f"held rows must be at least {_PRODUCTS}, but are {len(outcome)}"
+        )
     demand, seen = (
         ((values[:kept] - low) / spread).reshape(-1, _PRODUCTS, values.shape[1]).transpose(1, 2)
         for values in (_quantiles(scenarios), outcome)
     )
     short, over = _SHORTAGE, 1 - _SHORTAGE
     budget = _PRODUCTS * (float(past.mean()) - low) / spread
-    problem = QuadraticNewsvendor(
+    problem = fw.QuadraticNewsvendor(
         0.0, [0.0] * _PRODUCTS, short, short, over, over, price=1.0, budget=budget
     )
-    return problem.cost(solve(problem, Scenarios(demand)).decision, seen[:, 0]).mean()
+    return problem.cost(fw.solve(problem, fw.Scenarios(demand)).decision, seen[:, 0]).mean()
 
 
-def _quantiles(scenarios: Scenarios) -> torch.Tensor:
+def _quantiles(scenarios: fw.Scenarios) -> torch.Tensor:
     """Equally likely values (n_contexts, 64) of one outcome, from weighted scenarios."""
     values, order = scenarios.values[:, :, 0].sort(dim=1)
     below = scenarios.weights.expand(values.shape).gather(1, order).cumsum(1)
@@ -191,16 +186,16 @@ def _quantiles(scenarios: Scenarios) -> torch.Tensor:
 
 
 @lru_cache(maxsize=1)
-def _service_levels() -> Problem:
+def _service_levels() -> fw.Problem:
     """The five newsvendors as one problem with five decisions, by which `AutoLearner` chooses."""
     level = np.array(LEVELS)
     order, demand = cp.Variable(len(LEVELS)), cp.Parameter(1)
     cost = level @ cp.pos(demand - order) + (1 - level) @ cp.pos(order - demand)
-    return CvxpyProblem(cp.Minimize(cost / len(LEVELS)), [], decision=order, outcome=demand)
+    return fw.CvxpyProblem(cp.Minimize(cost / len(LEVELS)), [], decision=order, outcome=demand)
 
 
 @lru_cache(maxsize=4)
-def _paper(table: str, seed: int) -> tuple[Split, Problem]:
+def _paper(table: str, seed: int) -> tuple[fw.datasets.Split, fw.Problem]:
     """Data and problem of a run of the paper's experiment."""
     parts, problem = paper_split(table, seed), load_settings().experiments[table].problem
     numbers = problem.model_dump(exclude={"name"}, exclude_none=True)
@@ -214,7 +209,7 @@ def real_tables(data_dir: Path | None = None) -> dict[str, Path]:
         files = sorted(place.glob("*/data.csv.gz"), key=lambda file: file.stat().st_size)
         if files:
             return {file.parent.name: file.parent for file in files}
-    raise MissingDataError(
+    raise fw.MissingDataError(
         "there are no tables: sought folders with data.csv.gz and test_mask.csv.gz in "
         f"{', '.join(map(str, places))}; set FOREWISE_DATA or --data-dir, or name --tables of the "
         f"paper: {', '.join(PAPER)}"
@@ -222,7 +217,7 @@ def real_tables(data_dir: Path | None = None) -> dict[str, Path]:
 
 
 @lru_cache(maxsize=32)
-def _read(table: str, data_dir: Path | None) -> tuple[Dataset, np.ndarray]:
+def _read(table: str, data_dir: Path | None) -> tuple[fw.datasets.Dataset, np.ndarray]:
     """All rows of a table, and masks of the test rows (n_rows, n_splits)."""
     folders = real_tables(data_dir)
     if table not in folders:
@@ -232,4 +227,4 @@ def _read(table: str, data_dir: Path | None) -> tuple[Dataset, np.ndarray]:
         for name in ("data", "test_mask")
     )
     names = [f"x{column}" for column in range(rows.shape[1] - 1)]
-    return Dataset(rows[:, :-1], rows[:, -1:], names, ["y"]), masks > 0
+    return fw.datasets.Dataset(rows[:, :-1], rows[:, -1:], names, ["y"]), masks > 0

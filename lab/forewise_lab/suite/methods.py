@@ -18,15 +18,14 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+import forewise as fw
 from forewise import predictors as known
-from forewise.exceptions import InvalidInputError
-from forewise.predictors import NetworkPredictor, Predictor
-from forewise_lab.experiments.configuration import unknown
+from forewise_lab.experiments.kinds import unknown
 from forewise_lab.experiments.rows import hash_of
 
 #: The learner that chooses a predictor for the problem; all others are predictors.
 AUTO = "auto"
-METHODS: dict[str, Callable[[], Predictor]] = {
+METHODS: dict[str, Callable[[], fw.Predictor]] = {
     "neighbours": known.NeighborPredictor,
     "linear-residuals": known.ResidualPredictor,
     "boosted-residuals": lambda: known.ResidualPredictor(known.BoostingPredictor()),
@@ -46,7 +45,7 @@ _UNSCALED = frozenset({"random_state", "n_jobs", "levels"})
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
-def make_method(name: str) -> Predictor:
+def make_method(name: str) -> fw.Predictor:
     """The unfitted predictor of a name, with the settings that the name carries."""
     base, *settings = name.split(":")
     if base not in METHODS:
@@ -58,7 +57,7 @@ def make_method(name: str) -> Predictor:
             value = ast.literal_eval(text)
         except (SyntaxError, ValueError) as error:
             message = f"a setting must be like n_members=8, but is {setting!r}"
-            raise InvalidInputError(message) from error
+            raise fw.InvalidInputError(message) from error
         predictor = _changed(predictor, path.split("."), value)
     own = predictor.get_params(deep=False)
     fixed = {"random_state": 0, "n_jobs": 1}
@@ -82,7 +81,7 @@ def config_hash(method: str) -> str:
     if method != AUTO:
         predictor = make_method(method)
         parts = [predictor, *predictor.get_params().values()]
-        pending = [type(part).__module__ for part in parts if isinstance(part, Predictor)]
+        pending = [type(part).__module__ for part in parts if isinstance(part, fw.Predictor)]
     while pending:
         module = pending.pop()
         spec = find_spec(module)
@@ -103,7 +102,7 @@ def _changed(owner: Any, path: list[str], value: Any) -> Any:
     """A copy with another value of the setting at the end of the path."""
     name, *rest = path
     if not hasattr(owner, name):
-        raise InvalidInputError(f"{type(owner).__name__} has no setting {name!r}")
+        raise fw.InvalidInputError(f"{type(owner).__name__} has no setting {name!r}")
     if rest:
         value = _changed(_part(owner, name), rest, value)
     if not isinstance(owner, BaseEstimator):
@@ -123,7 +122,9 @@ def _numbers(owner: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(owner, BaseEstimator):
         names = list(owner.get_params(deep=False))
         # An ensemble's are its member's.
-        if isinstance(owner, NetworkPredictor) and not isinstance(owner, known.EnsemblePredictor):
+        if isinstance(owner, fw.predictors.NetworkPredictor) and not isinstance(
+            owner, known.EnsemblePredictor
+        ):
             names.append("defaults")
     else:
         names = [field.name for field in dataclasses.fields(owner)]

@@ -17,8 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from forewise.exceptions import InvalidInputError
-from forewise.plots import STYLE
+import forewise as fw
 from forewise_lab.experiments import load_settings, read_rows
 from forewise_lab.experiments.rows import ERROR, storage_errors
 from forewise_lab.machine import write_whole
@@ -59,7 +58,7 @@ def write_suite_page(
     costs = _pivot(plain, "cost")
     references = [name for name in against if name in costs]
     if not references:
-        raise InvalidInputError(f"against must name one of {', '.join(costs)}, but is {against}")
+        raise fw.InvalidInputError(f"against must name one of {', '.join(costs)}, but is {against}")
     ratios = table_ratios(costs, references[0])
     coverage = _pivot(plain, "coverage90").groupby("experiment").mean()
     coverage = coverage.reindex(ratios.index, columns=[c for c in ratios if c in coverage])
@@ -192,7 +191,7 @@ def _remarks(rows: pd.DataFrame) -> list[str]:
 
 def _plot(ratios: pd.DataFrame, reference: str, path: Path) -> None:
     """A dot per table, a diamond with its interval for the geometric mean."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(fw.plots.STYLE):
         figure = Figure(figsize=(8, 1.2 + 0.3 * ratios.shape[1]), layout="constrained")
         axes = figure.subplots()
         for place, method in enumerate(ratios):

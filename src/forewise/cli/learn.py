@@ -50,18 +50,18 @@ def fit(
     """Learn a policy from a table by a plan; say what was read, and what it is worth."""
     from forewise import tables
     from forewise.cli.plan import read_plan
+    from forewise.cli.reading import rows_to_learn_from
+    from forewise.cli.stream import about
     from forewise.cli.templates import own_problem
     from forewise.storage import write_file
 
     read = read_plan(plan)
     own = None if problem is None else own_problem(problem)
-    with screen.work(f"reading {table}"):
-        frame = tables.read(table)
-    read.require_columns(frame, table)
     made = read.made_problem(own)
     planner = planner_of(read, made, time_limit=time_limit, n_jobs=jobs, progress=True)
-    from forewise.cli.stream import about
-
+    with screen.work(f"reading {table}"):
+        read.require_columns(next(tables.chunks(table)), table)
+        frame = rows_to_learn_from(table, planner.roles)
     with about(table):
         planner.fit(frame)
     planner.save(output)
@@ -112,8 +112,8 @@ def evaluated(
     folder: Path, table: Path, current: str | None, window: str, time_limit: float | None
 ) -> Evaluation:
     """The evaluation of a policy; one that was made of the same files is taken again."""
-    from forewise import tables
     from forewise.cli.kept import keep, kept
+    from forewise.cli.reading import rows_to_learn_from
     from forewise.cli.stream import about
 
     planner, asked = planner_in(folder, time_limit), [current, window, time_limit]
@@ -121,7 +121,7 @@ def evaluated(
     if known is not None:
         return known
     with screen.work(f"reading {table}"):
-        frame = tables.read(table)
+        frame = rows_to_learn_from(table, planner.roles)
     length = int(window) if window.isdecimal() else window
     with about(table), screen.work("evaluating: every window decided by what was known before it"):
         evaluation = planner.evaluate(frame, current=current, window=length)
@@ -178,14 +178,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
     ]
     result(table_of(names, rows, "What a decision cost, made by what was known before"))
     result(f"[bold]{escape(evaluation.text)}[/]")
-    covered = evaluation.coverage
-    if len(covered):
-        share = (covered["covered"] * covered["n_rows"]).sum() / covered["n_rows"].sum()
-        least = covered["covered"].min()
-        result(
-            f"The 90 % interval of the cost held {share:.0%} of the costs, {least:.0%} in the "
-            "worst month."
-        )
+    if evaluation.interval_text:
+        result(evaluation.interval_text)
 
 
 def _show_fit(planner: fw.Planner, table: Path) -> None:

@@ -46,10 +46,12 @@ def init(
     asked = template is None and not yes and _watched()
     rows = next(tables.chunks(table))
     proposal = propose(rows, TEMPLATES[kind].several)
+    refused = [name for name, made in proposal.kinds.items() if made == "refused"]
     if not proposal.outcome:
         raise InvalidInputError(
             f"{table} must have a column of numbers to decide about, but has none: its columns are "
             + ", ".join(f"{name} ({kind})" for name, kind in proposal.kinds.items())
+            + "".join(f"; {note}" for name, note in proposal.notes.items() if name in refused)
         )
     more = " or more" if len(rows) == 100_000 else ""
     result(f"[bold]{escape(str(table))}[/]: {len(rows):,}{more} rows, {rows.shape[1]} columns")

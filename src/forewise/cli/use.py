@@ -135,6 +135,7 @@ def report(
 ) -> None:
     """One self-contained page: what it saves, how sure that is, tomorrow's decisions, and more."""
     from forewise import tables
+    from forewise.cli.reading import rows_to_learn_from
     from forewise.cli.stream import decisions
     from forewise.planner.roles import numbers
     from forewise.report import report as write_report
@@ -150,7 +151,7 @@ def report(
                 why = explanation(stored, table, future, int(made.index[0]))
     evaluation = evaluated(policy, table, current, window, time_limit)
     with screen.work("drawing the page"):
-        frame = tables.read(table)
+        frame = rows_to_learn_from(table, stored.roles)
         frame = frame.assign(**{name: numbers(frame[name]) for name in stored.roles.outcome})
         write_report(stored, frame, evaluation, output, decisions=decided, explanation=why)
     result(f"The report is in [bold]{escape(str(output))}[/]: open it in a browser")
@@ -192,7 +193,8 @@ def show_decisions(decided: pd.DataFrame) -> None:
     ]  # fmt: skip
     names = [n.removeprefix("decision_") for n in named]
     result(table_of(["row", *keys, *names, "cost", "90 % interval"], rows))
-    result("  · cost: what is expected; in 9 of 10 cases it lies in the interval")
+    result("  · cost: what is expected. The interval is made to hold 9 of 10 costs; how many")
+    result("    it held in the past, `forewise evaluate` and `forewise report` say")
     for text, own in shown[shown["note"] != ""].groupby("note", sort=False):
         many = ", ".join(map(str, own.index))
         result(f"  · row{'s' if len(own) > 1 else ''} {many}: {escape(str(text))}")

@@ -50,6 +50,15 @@ def bakery(data_dir: str | Path | None = None, *, verify: bool = True) -> pd.Dat
         `school_holiday`, `promotion` (of the product, this week) and `promotion_last_week`;
         `rain`; `temperature` in °C. The weather is that of the day itself, which is not known
         before: see `features.weather_forecast`.
+
+    Examples
+    --------
+    No data come with forewise; a message says how to get them:
+
+    >>> import forewise as fw
+    >>> here = [found.source.name for found in fw.datasets.available() if found.folder]
+    >>> "bakery" not in here or len(fw.datasets.bakery()) == 127575
+    True
     """
     folder = reading.located("bakery", data_dir, verify)
     path, target_path = folder / "bakery_data.csv", folder / "bakery_target.csv"
@@ -111,6 +120,14 @@ def bakery_contexts(
     -------
     DataFrame (n_rows, 73)
         For all rows, also those of closed days: leave these out, ``contexts[~table["closed"]]``.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> here = [found.source.name for found in fw.datasets.available() if found.folder]
+    >>> if "bakery" in here:
+    ...     table = fw.datasets.bakery()
+    ...     contexts = fw.datasets.bakery_contexts(table[table["store"] == 2])
     """
     open_days = table.assign(demand=table["demand"].where(~table["closed"]))
     days = features.calendar(table["date"], table.loc[table["holiday"], "date"].unique())

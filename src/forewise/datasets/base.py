@@ -22,7 +22,21 @@ _NUMBERS_PER_PIECE = 2**17
 
 
 class Conditional(Protocol):
-    """The true distribution of the outcome given the context, as a function that draws from it."""
+    """The true distribution of the outcome given the context, as a function that draws from it.
+
+    Examples
+    --------
+    A function with this signature is one:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> def around_the_context(X, n_scenarios, generator):
+    ...     return X[:, None, :] + generator.normal(size=(len(X), n_scenarios, 1))
+    >>> X, y = [[1.0], [2.0]], [[1.1], [1.9]]
+    >>> data = fw.datasets.Dataset(X, y, ["x"], ["y"], around_the_context)
+    >>> data.true_scenarios(5).values.shape
+    torch.Size([2, 5, 1])
+    """
 
     def __call__(
         self, X: np.ndarray, n_scenarios: int, generator: np.random.Generator
@@ -49,8 +63,8 @@ class Dataset:
 
     Examples
     --------
-    >>> from forewise.datasets import nv1
-    >>> dataset = nv1(n_contexts=6, random_state=0)
+    >>> import forewise as fw
+    >>> dataset = fw.datasets.nv1(n_contexts=6, random_state=0)
     >>> dataset[:2].true_scenarios(n_scenarios=100)
     Scenarios(n_contexts=2, n_scenarios=100, n_outcomes=1, equal weights, torch.float64)
     """
@@ -186,7 +200,16 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Three data sets with the same columns."""
+    """Three data sets with the same columns.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> seeds = (0, 100, 200)
+    >>> split = fw.datasets.Split(*(fw.datasets.nv1(50, random_state=seed) for seed in seeds))
+    >>> split.test.n_contexts
+    50
+    """
 
     train: Dataset
     validation: Dataset

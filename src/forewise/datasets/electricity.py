@@ -31,6 +31,13 @@ class Victoria:
     days : DataFrame (1096, 3)
         `weekday` (0 for Monday), `holiday`, and `measured`, the number of half hours that the day
         had: 46 or 50 when the clocks changed.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> here = [found.source.name for found in fw.datasets.available() if found.folder]
+    >>> if "vic_electricity" in here:
+    ...     days = fw.datasets.victoria().days
     """
 
     half_hours: pd.DataFrame
@@ -49,6 +56,15 @@ def victoria(data_dir: str | Path | None = None, *, verify: bool = True) -> Vict
     `data_dir` is the folder that holds ``vic_electricity/`` (see `forewise.datasets.files`);
     `verify` refuses a file whose content is not the published one. The temperature of a day is not
     known before: see `features.weather_forecast`.
+
+    Examples
+    --------
+    No data come with forewise; a message says how to get them:
+
+    >>> import forewise as fw
+    >>> here = [found.source.name for found in fw.datasets.available() if found.folder]
+    >>> "vic_electricity" not in here or len(fw.datasets.victoria().half_hours) == 52608
+    True
     """
     folder = reading.located("vic_electricity", data_dir, verify)
     half_hours = _read(folder / "vic_electricity.csv")
@@ -73,6 +89,13 @@ def victoria_contexts(
 
     `temperature_noise` is the standard deviation of the forecast's noise, in °C. Returns a row per
     day of `data.demand` and 117 columns; the first seven lack the week before, and have NaN.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> here = [found.source.name for found in fw.datasets.available() if found.folder]
+    >>> if "vic_electricity" in here:
+    ...     contexts = fw.datasets.victoria_contexts(fw.datasets.victoria())
     """
     dates = data.days.index.rename("date")
     calendar = features.calendar(dates, data.days.index[data.days["holiday"]])

@@ -24,12 +24,29 @@ VARIABLE = "FOREWISE_DATA"
 
 
 class CorruptDataError(ForewiseError, ValueError):
-    """A data file or a download is not what was expected; the message names it."""
+    """A data file or a download is not what was expected; the message names it.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> issubclass(fw.datasets.CorruptDataError, fw.ForewiseError)
+    True
+    """
 
 
 @dataclass(frozen=True)
 class Source:
-    """A real data set: its files, and where they come from."""
+    """A real data set: its files, and where they come from.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> for source in fw.datasets.SOURCES.values():
+    ...     print(source.name, "-", source.title)
+    cnnpred - CNNpred: five US stock indices with 82 daily features each, 2009-2017
+    bakery - Daily demand of 3 products in 35 bakeries, 2016-2019
+    vic_electricity - Half-hourly electricity demand of Victoria, 2012-2014
+    """
 
     name: str  # also of its folder
     title: str
@@ -80,6 +97,14 @@ SOURCES: dict[str, Source] = {
         ),
     )
 }
+"""The real data sets that loaders know, by name; none comes with forewise.
+
+Examples
+--------
+>>> import forewise as fw
+>>> sorted(fw.datasets.SOURCES)
+['bakery', 'cnnpred', 'vic_electricity']
+"""
 
 
 @dataclass(frozen=True)
@@ -88,6 +113,13 @@ class Availability:
 
     `folder` is None if none was found; `altered` are the files whose content is not the published
     one.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> found = fw.datasets.available("nowhere")[0]
+    >>> found.folder is None, len(found.missing) > 0
+    (True, True)
     """
 
     source: Source
@@ -151,6 +183,15 @@ def locate(name: str, data_dir: str | Path | None = None) -> Path:
 
     `data_dir` is the folder that holds the data set's own; see `forewise.datasets.files` for the
     places that are searched without it. A `MissingDataError` lists them, and how to get the data.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> try:
+    ...     folder = fw.datasets.locate("bakery", "nowhere")
+    ... except fw.MissingDataError as error:
+    ...     print("how to get it" if "To get it" in str(error) else error)
+    how to get it
     """
     known = source(name)
     looked = []
@@ -169,7 +210,14 @@ def locate(name: str, data_dir: str | Path | None = None) -> Path:
 
 
 def available(data_dir: str | Path | None = None) -> list[Availability]:
-    """What is there of every known data set, and what is missing or altered."""
+    """What is there of every known data set, and what is missing or altered.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> [found.source.name for found in fw.datasets.available()]
+    ['cnnpred', 'bakery', 'vic_electricity']
+    """
     return [availability(known, search_places(data_dir)) for known in SOURCES.values()]
 
 

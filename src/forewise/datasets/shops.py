@@ -56,6 +56,17 @@ def shop_demand(
         By date, store and product: `date`, `store`, `product`, `price`, `promotion`,
         `temperature_forecast` (of the day before, °C), `closed`, `sales` (0 when closed) and
         `sold_out`.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> table = fw.datasets.shop_demand(n_days=7)
+    >>> table.shape
+    (42, 9)
+    >>> table[["store", "product", "sales", "sold_out"]].head(2)
+         store product  sales  sold_out
+    0  Harbour   bread     34     False
+    1  Harbour    cake     30     False
     """
     n_days, generator = require_count("n_days", n_days, 1), as_generator(random_state)
     if not 0 <= sold_out < 1:

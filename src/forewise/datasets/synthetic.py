@@ -41,6 +41,12 @@ def nv1(n_contexts: int = 1800, random_state: Any = 0) -> Dataset:
     Half of the contexts are N(−3, 1) and half are N(3, 1), in random order.
 
     Returns X ``(n_contexts, 1)`` and y ``(n_contexts, 1)``.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.datasets.nv1(n_contexts=100, random_state=0)
+    Dataset(n_contexts=100, n_features=1, n_outcomes=1, true distribution known)
     """
     return _newsvendor(n_contexts, random_state, _nv1_demand)
 
@@ -54,6 +60,12 @@ def nv2(n_contexts: int = 1800, random_state: Any = 0) -> Dataset:
     Contexts as in `nv1`. The noise does not have mean zero: E[n] = 3.
 
     Returns X ``(n_contexts, 1)`` and y ``(n_contexts, 1)``.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.datasets.nv2(n_contexts=100, random_state=0).true_scenarios(50)
+    Scenarios(n_contexts=100, n_scenarios=50, n_outcomes=1, equal weights, torch.float64)
     """
     return _newsvendor(n_contexts, random_state, _nv2_demand)
 
@@ -77,6 +89,12 @@ def nvqp(n_contexts: int = 4000, random_state: Any = 0) -> Dataset:
     around (3, 4, 3, 1) with (1, 1, 0.7, 2), in random order.
 
     Returns X ``(n_contexts, 4)`` and y ``(n_contexts, 6)``.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.datasets.nvqp(n_contexts=100, random_state=0)
+    Dataset(n_contexts=100, n_features=4, n_outcomes=6, true distribution known)
     """
     n_contexts, generator = require_count("n_contexts", n_contexts, 1), as_generator(random_state)
     cluster = _halves(n_contexts, generator)
@@ -94,6 +112,12 @@ def pop(n_contexts: int = 1500, n_assets: int = 15, random_state: Any = 0) -> Da
     expectation over contexts (`mean_wave`), so that every asset returns 0.3 on average.
 
     Returns X ``(n_contexts, 3)`` and y ``(n_contexts, n_assets)``.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.datasets.pop(n_contexts=100, n_assets=5, random_state=0)
+    Dataset(n_contexts=100, n_features=3, n_outcomes=5, true distribution known)
     """
     n_contexts, generator = require_count("n_contexts", n_contexts, 1), as_generator(random_state)
     n_assets = require_count("n_assets", n_assets, 1)
@@ -111,6 +135,12 @@ def mean_wave(n_assets: int) -> tuple[float, ...]:
         E[exp(j x^a)] = Φ(−1) + ∫₀^∞ φ(x − 1) exp(j x^a) dx
 
     which is computed to about 12 digits.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> [round(mean, 4) for mean in fw.datasets.mean_wave(3)]
+    [0.1592, 0.0391, 0.0837]
     """
     return tuple(_mean_wave(2 * asset / n_assets) for asset in range(1, n_assets + 1))
 
@@ -133,7 +163,14 @@ def _mean_wave(power: float) -> float:
 
 
 def nv_problem() -> Newsvendor:
-    """Problem of NV1 and NV2: shortage 100, excess 900, so the 0.1 quantile of demand."""
+    """Problem of NV1 and NV2: shortage 100, excess 900, so the 0.1 quantile of demand.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.datasets.nv_problem()
+    Newsvendor(shortage=100, excess=900)
+    """
     return Newsvendor(shortage=100.0, excess=900.0)
 
 
@@ -141,6 +178,14 @@ def nvqp_problem(budget: float = 14400.0) -> QuadraticNewsvendor:
     """Problem of NVQP: six items with quadratic costs that share a budget.
 
     The paper's budget binds in about 4 % of the contexts; 6000 makes it matter.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data = fw.datasets.nvqp(2, random_state=0)
+    >>> problem = fw.datasets.nvqp_problem(budget=6000.0)
+    >>> fw.solve(problem, data.true_scenarios(20)).decision.shape
+    torch.Size([2, 6])
     """
     return QuadraticNewsvendor(
         quadratic=[6.0, 4.0, 6.0, 6.0, 8.0, 8.0],
@@ -158,6 +203,14 @@ def pop_problem(y_train: Any, minimum_return: float = 10000.0) -> Portfolio:
     """Problem of POP: the least expected loss for a return of `minimum_return`.
 
     An asset's expected return is its mean in y_train ``(n_contexts, n_assets)``, at least 0.01.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data = fw.datasets.pop(100, n_assets=5, random_state=0)
+    >>> problem = fw.datasets.pop_problem(data.y)
+    >>> fw.solve(problem, data[:2].true_scenarios(20)).decision.shape
+    torch.Size([2, 5])
     """
     returns = as_finite("y_train", y_train)
     if returns.ndim != 2 or 0 in returns.shape:

@@ -6,10 +6,7 @@ distribution, at the observed outcome; `expected_regrets` does so over the distr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import signature
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, NamedTuple
 
 import torch
 
@@ -34,22 +31,6 @@ from forewise.validation.tables import check_same_rows
 # Solvers call a context optimal at relative residuals of 1e-8: less than this share of the
 # decision's cost is indistinguishable from zero.
 _INDISTINGUISHABLE = 1e-8
-
-
-_P = ParamSpec("_P")
-
-
-def _mean_of(every: Callable[_P, torch.Tensor], name: str, doc: str) -> Callable[_P, float]:
-    """The mean of a metric over contexts, as a function with the same parameters."""
-
-    @wraps(every)
-    def mean(*args: _P.args, **kwargs: _P.kwargs) -> float:
-        return every(*args, **kwargs).mean().item()
-
-    mean.__name__ = mean.__qualname__ = name
-    mean.__signature__ = signature(every).replace(return_annotation=float)  # type: ignore[attr-defined]
-    mean.__doc__ = f"{doc}\n\nThe mean of `{every.__name__}`, which has the parameters."
-    return mean
 
 
 def regrets(
@@ -86,12 +67,51 @@ def regrets(
     tolerance : float
         The largest `Problem.violation` of a feasible decision. Rounded orders need more than the
         default: 0.01 lets them exceed a budget by 1 %.
+
+    Examples
+    --------
+    Two too few at 3 each, and two too many at 1:
+
+    >>> import forewise as fw
+    >>> fw.metrics.regrets(fw.Newsvendor(shortage=3, excess=1), [10.0, 10.0], [12.0, 8.0])
+    tensor([6., 2.], dtype=torch.float64)
     """
     seen = _realised(problem, decision, outcome, given, on_infeasible, tolerance)
     return seen.costs - informed_optimum(seen.problem, seen.outcome, solver).cost
 
 
-regret = _mean_of(regrets, "regret", "Mean regret R = (1/n) Σ_i f(z_i, y_i) − min_z f(z, y_i).")
+def regret(
+    problem: Problem,
+    decision: Any,
+    outcome: Any,
+    solver: Solver | None = None,
+    *,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
+) -> float:
+    """Mean regret R = (1/n) Σ_i f(z_i, y_i) − min_z f(z, y_i).
+
+    The mean of `regrets`, which has the parameters.
+
+    Examples
+    --------
+    The mean of 3 · 2 and 1 · 2:
+
+    >>> import forewise as fw
+    >>> fw.regret(fw.Newsvendor(shortage=3.0, excess=1.0), [10.0, 10.0], [12.0, 8.0])
+    4.0
+    """
+    each = regrets(
+        problem,
+        decision,
+        outcome,
+        solver,
+        given=given,
+        on_infeasible=on_infeasible,
+        tolerance=tolerance,
+    )
+    return each.mean().item()
 
 
 def relative_regret(
@@ -113,6 +133,14 @@ def relative_regret(
     optimal costs.
 
     *When to use*: problems of different scales whose optimal costs are not zero.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> costs = dict(quadratic=0, linear=1, shortage_quadratic=0, shortage=4, excess_quadratic=0)
+    >>> problem = fw.QuadraticNewsvendor(**costs, excess=1)
+    >>> round(fw.metrics.relative_regret(problem, [[12.0]], [[10.0]]), 4)
+    0.4
     """
     seen = _realised(problem, decision, outcome, given, on_infeasible, tolerance)
     informed = informed_optimum(seen.problem, seen.outcome, solver)
@@ -138,6 +166,14 @@ def oracle_decision(
         z*_i = argmin_z Σ_j w_ij f(z, y_ij),    y_ij the true scenarios of context i
 
     Compute them once and pass them as `oracle=` for every method that is compared.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(shortage=3.0, excess=1.0)
+    >>> scenarios = fw.Scenarios([[[1.0], [2.0], [3.0], [4.0], [5.0]]])
+    >>> fw.metrics.oracle_decision(problem, scenarios)
+    tensor([[4.]], dtype=torch.float64)
     """
     scenarios = as_scenarios("true_scenarios", true_scenarios)
     return optimum(bound_problem(problem, scenarios.n_contexts, given), scenarios, solver).decision
@@ -177,6 +213,16 @@ def fair_regrets(
         feasible whatever `on_infeasible` is.
     problem, decision, outcome, given, on_infeasible, tolerance
         As for `regrets`.
+
+    Examples
+    --------
+    Of a single row it may be negative: the oracle knows the distribution, not the outcome.
+
+    >>> import forewise as fw
+    >>> data, problem = fw.datasets.nv1(200, random_state=0), fw.datasets.nv_problem()
+    >>> found = fw.metrics.fair_regrets(problem, data.y, data.y, data.true_scenarios(50))
+    >>> bool((found <= 0).all())
+    True
     """
     if true_scenarios is not None:
         as_outcome(outcome, like=as_scenarios("true_scenarios", true_scenarios))
@@ -197,9 +243,44 @@ def fair_regrets(
     return seen.costs - realised_costs(seen.problem, best, seen.outcome)
 
 
-fair_regret = _mean_of(
-    fair_regrets, "fair_regret", "Mean fair regret FR = (1/n) Σ_i f(z_i, y_i) − f(z*_i, y_i)."
-)
+def fair_regret(
+    problem: Problem,
+    decision: Any,
+    outcome: Any,
+    true_scenarios: Scenarios | None = None,
+    solver: Solver | None = None,
+    *,
+    oracle: Any = None,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
+) -> float:
+    """Mean fair regret FR = (1/n) Σ_i f(z_i, y_i) − f(z*_i, y_i).
+
+    The mean of `fair_regrets`, which has the parameters.
+
+    Examples
+    --------
+    The oracle itself has none, by definition:
+
+    >>> import forewise as fw
+    >>> data, problem = fw.datasets.nv1(50, random_state=0), fw.datasets.nv_problem()
+    >>> oracle = fw.metrics.oracle_decision(problem, data.true_scenarios(200))
+    >>> fw.fair_regret(problem, oracle, data.y, oracle=oracle)
+    0.0
+    """
+    each = fair_regrets(
+        problem,
+        decision,
+        outcome,
+        true_scenarios,
+        solver,
+        oracle=oracle,
+        given=given,
+        on_infeasible=on_infeasible,
+        tolerance=tolerance,
+    )
+    return each.mean().item()
 
 
 def expected_regrets(
@@ -221,6 +302,15 @@ def expected_regrets(
     the solver's tolerance. Parameters as for `fair_regrets`.
 
     *When to use*: methods are ranked in simulations.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data, problem = fw.datasets.nv1(3, random_state=0), fw.datasets.nv_problem()
+    >>> scenarios = data.true_scenarios(200)
+    >>> oracle = fw.metrics.oracle_decision(problem, scenarios)
+    >>> bool((fw.metrics.expected_regrets(problem, oracle + 1.0, scenarios) > 0).all())
+    True
     """
     scenarios = as_scenarios("true_scenarios", true_scenarios)
     shape, like = (scenarios.n_contexts, scenarios.n_outcomes), largest(scenarios)
@@ -236,7 +326,41 @@ def expected_regrets(
     return torch.where(feasible, costs, torch.inf)
 
 
-expected_regret = _mean_of(expected_regrets, "expected_regret", "Mean expected regret.")
+def expected_regret(
+    problem: Problem,
+    decision: Any,
+    true_scenarios: Scenarios,
+    solver: Solver | None = None,
+    *,
+    oracle: Any = None,
+    given: Any = None,
+    on_infeasible: str = "raise",
+    tolerance: float = FEASIBILITY_TOLERANCE,
+) -> float:
+    """Mean expected regret.
+
+    The mean of `expected_regrets`, which has the parameters.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data, problem = fw.datasets.nv1(50, random_state=0), fw.datasets.nv_problem()
+    >>> scenarios = data.true_scenarios(200)
+    >>> oracle = fw.metrics.oracle_decision(problem, scenarios)
+    >>> fw.metrics.expected_regret(problem, oracle + 1.0, scenarios) > 0
+    True
+    """
+    each = expected_regrets(
+        problem,
+        decision,
+        true_scenarios,
+        solver,
+        oracle=oracle,
+        given=given,
+        on_infeasible=on_infeasible,
+        tolerance=tolerance,
+    )
+    return each.mean().item()
 
 
 class _Realised(NamedTuple):

@@ -40,7 +40,17 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One window of time: the rows to decide, and the rows before it to train on."""
+    """One window of time: the rows to decide, and the rows before it to train on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.date_range("2023-01-01", "2024-03-31")
+    >>> fold = fw.metrics.rolling_folds(days)[0]
+    >>> str(fold.start.date()), len(fold.train), len(fold.decide)
+    ('2024-01-01', 365, 31)
+    """
 
     number: int  # 0 for the first
     start: pd.Timestamp  # first day of the window
@@ -68,6 +78,14 @@ def rolling_folds(
         Days before the first window.
     max_train_days : int, optional
         Train on at most so many days before a window; on all by default.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.date_range("2023-01-01", "2024-03-31")
+    >>> [len(fold.train) for fold in fw.metrics.rolling_folds(days, window="month")]
+    [365, 396, 425]
     """
     import pandas as pd
 
@@ -174,6 +192,21 @@ def evaluate_rolling(
     DataFrame (n_decided, 4 + n_decisions), with `censored` one more column
         In order of time, with X's row labels: `date`, `fold` (number of the window), `n_train`
         (rows trained on), `cost`, and the decisions, in columns such as `decision_demand`.
+
+    Examples
+    --------
+    Fitted before each month, and judged on it:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.Series(pd.date_range("2023-01-01", periods=500))
+    >>> X = fw.features.calendar(days)
+    >>> y = 20 + 10 * (X["weekday"] >= 5) + np.random.default_rng(0).normal(size=500)
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3, 1), fw.GroupedPredictor(by="weekday"))
+    >>> table = fw.evaluate_rolling(learner, X, y, days)
+    >>> len(table), table["fold"].nunique(), bool(table["cost"].mean() < 5)
+    (135, 5, True)
     """
     import pandas as pd
 
@@ -237,6 +270,23 @@ def compare_rolling(
         Cheapest first: `cost`, `difference` (to the baseline) and `relative` (share of the
         baseline's cost, NaN where that is not positive), each followed by its ends, `cost_lower`,
         `cost_upper` and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.Series(pd.date_range("2023-01-01", periods=500))
+    >>> X = fw.features.calendar(days)
+    >>> y = 20 + 10 * (X["weekday"] >= 5) + np.random.default_rng(0).normal(size=500)
+    >>> problem, tables = fw.Newsvendor(3, 1), {}
+    >>> by_weekday = fw.GroupedPredictor(by="weekday")
+    >>> predictors = {"all days": fw.EmpiricalPredictor(), "weekday": by_weekday}
+    >>> for name, predictor in predictors.items():
+    ...     learner = fw.DecoupledLearner(problem, predictor)
+    ...     tables[name] = fw.evaluate_rolling(learner, X, y, days)
+    >>> list(fw.metrics.compare_rolling(tables, baseline="all days").index)
+    ['weekday', 'all days']
     """
     import pandas as pd
 

@@ -9,6 +9,7 @@ it reads. To add a part: a frozen dataclass in `parts`, a function of a `Case`, 
 
 from forewise.explanation.asking import explain
 from forewise.explanation.explanation import Explanation
+from forewise.explanation.neighbours import Alternative, other_values
 from forewise.explanation.parts import (
     Binding,
     Change,
@@ -21,6 +22,7 @@ from forewise.explanation.parts import (
 )
 
 __all__ = [
+    "Alternative",
     "Binding",
     "Change",
     "CostCurve",
@@ -31,4 +33,5 @@ __all__ = [
     "Unavailable",
     "Uncertainty",
     "explain",
+    "other_values",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from forewise.exceptions import InvalidInputError
 from forewise.explanation.case import Case
 from forewise.explanation.causes import binding_constraints, cost_curves, drivers, uncertainty
 from forewise.explanation.explanation import Explanation
-from forewise.explanation.neighbours import Past, changes, neighbours
+from forewise.explanation.neighbours import Alternative, Past, alternatives, changes, neighbours
 from forewise.explanation.sensitivity import sensitivities
 from forewise.policy.base import DirectPolicy, ScenarioPolicy
 from forewise.predictors.base import require_fitted
@@ -27,6 +28,7 @@ def explain(
     *,
     given: Any = None,
     past: Any = None,
+    others: Sequence[Sequence[Alternative]] | None = None,
     n_scenarios: int = 64,
     random_state: Any = 0,
 ) -> Any:
@@ -42,6 +44,9 @@ def explain(
         Past contexts (n_rows, n_features), their outcomes (n_rows, n_outcomes), and what to call
         the rows (n_rows,), their dates say: for the most similar rows, and for the changes of a
         column that would move the decision.
+    others : sequence of sequences of Alternative, optional
+        For each context, what could be otherwise, in the place of other values of its columns:
+        where these were made of a table that the reader knows better.
     n_scenarios, random_state
         As for `Policy.decide`: the same numbers, the same decision.
 
@@ -55,8 +60,15 @@ def explain(
 
     Examples
     --------
-    >>> why = explain(learner, X.head(1), past=(X, y, dates))  # doctest: +SKIP
-    >>> print(why.text())  # doctest: +SKIP
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(10.0, 30.0, size=(100, 1))
+    >>> y = 5.0 * X[:, 0] + random.normal(size=100)
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3, 1), fw.NeighborPredictor(10)).fit(X, y)
+    >>> why = fw.explain(learner, [[20.0]], n_scenarios=16)
+    >>> print(why.text().splitlines()[2])
+      Expected cost: 3.51.
     """
     if isinstance(policy, BaseEstimator):
         require_fitted(policy)
@@ -77,16 +89,20 @@ def explain(
     check_same_rows(X=X, given=given)
     policy.problem.bound_for(n_contexts, given)
     known = Past.checked(policy, past)
+    if others is not None:
+        check_same_rows(X=X, others=others)
     found = []
     for i in range(n_contexts):
         row = take_rows(X, np.array([i]))
         own = given_rows(given, np.array([i])) if n_contexts > 1 else given
         problem = policy.problem.bound_for(1, own)
-        found.append(_explained(Case.of(policy, problem, row, n_scenarios, seed), known))
+        case = Case.of(policy, problem, row, n_scenarios, seed)
+        tried = None if known is None else alternatives(case, known)
+        found.append(_explained(case, known, tried if others is None else others[i]))
     return found[0] if len(found) == 1 else found
 
 
-def _explained(case: Case, past: Past | None) -> Explanation:
+def _explained(case: Case, past: Past | None, tried: Sequence[Alternative] | None) -> Explanation:
     predictor, decision = case.policy.predictor, case.decision
     error = case.reweighted(case.problem).detach()[:, case.explained].std(0, correction=0).numpy()
     costs = case.costs_of(decision[None])
@@ -113,5 +129,5 @@ def _explained(case: Case, past: Past | None) -> Explanation:
         uncertainty=uncertainty(case),
         sensitivities=sensitivities(case),
         neighbours=neighbours(case, past),
-        changes=changes(case, past, error),
+        changes=changes(case, tried, error),
     )

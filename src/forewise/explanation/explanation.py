@@ -22,6 +22,18 @@ class Explanation(Findings):
     A part that cannot be computed is an `Unavailable` with the reason.
 
     `Findings` lists the attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(10.0, 30.0, size=(100, 1))
+    >>> y = 5.0 * X[:, 0] + random.normal(size=100)
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3, 1), fw.NeighborPredictor(10)).fit(X, y)
+    >>> why = fw.explain(learner, X[:1], n_scenarios=16)
+    >>> why.names, why.extrapolates
+    (['decision_0'], False)
     """
 
     def text(self) -> str:

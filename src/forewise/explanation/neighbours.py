@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,14 +90,21 @@ def neighbours(case: Case, past: Past | None) -> list[Neighbour] | Unavailable:
     ]
 
 
-def changes(case: Case, past: Past | None, error: np.ndarray) -> list[Change] | Unavailable:
-    """The nearest value of each column, among its past ones, that moves a decision noticeably.
+class Alternative(NamedTuple):
+    """Another value of one column, and the context (n_inputs,) that it makes.
 
-    Noticeably is by more than 5 % of it and by more than twice its Monte-Carlo error. Columns
-    without such a value are left out; the nearest come first.
+    `distance` is the share of past rows between the two values; 1 for another category.
     """
-    if past is None:
-        return _ABSENT
+
+    column: str
+    now: Any
+    then: Any
+    distance: float
+    context: np.ndarray
+
+
+def alternatives(case: Case, past: Past) -> list[Alternative]:
+    """Past values of each column of the contexts, one column at a time."""
     table, now = as_frame(past.table), as_frame(case.row)
     if table is None or now is None:
         plain = [np.asarray(part, dtype=float) for part in (past.table, case.row)]
@@ -105,32 +113,48 @@ def changes(case: Case, past: Past | None, error: np.ndarray) -> list[Change] | 
         (column, value, distance)
         for column in now.columns
         if column in table.columns
-        for value, distance in _alternatives(table[column], now[column].iloc[0])
+        for value, distance in other_values(table[column], now[column].iloc[0])
     ]
     if not tried:
-        return Unavailable("no column has other values in the past rows")
+        return []
     rows = pd.concat([now] * len(tried), ignore_index=True)
     for column in now.columns:
         was = now[column].iloc[0]
-        own = [value if column == name else was for name, value, _ in tried]
-        rows[column] = own
+        rows[column] = [value if column == name else was for name, value, _ in tried]
     contexts = case.policy.predictor.check_contexts(
         rows if as_frame(case.row) is not None else rows.to_numpy()
     )
-    decided = case.decisions_at(contexts)[:, case.explained]
+    return [
+        Alternative(str(column), now[column].iloc[0], value, distance, context)
+        for (column, value, distance), context in zip(tried, contexts, strict=True)
+    ]
+
+
+def changes(
+    case: Case, tried: Sequence[Alternative] | None, error: np.ndarray
+) -> list[Change] | Unavailable:
+    """The nearest value of each column, among those tried, that moves a decision noticeably.
+
+    Noticeably is by more than 5 % of it and by more than twice its Monte-Carlo error. Columns
+    without such a value are left out; the nearest come first.
+    """
+    if tried is None:
+        return _ABSENT
+    if not tried:
+        return Unavailable("no column has other values in the past rows")
+    decided = case.decisions_at(np.array([other.context for other in tried]))[:, case.explained]
     today = case.decision.numpy()[case.explained]
     scale = np.maximum(np.abs(today), 0.05 * np.abs(today).max())
     threshold = np.maximum(_NOTICED * scale, 2 * error)
     moved = (np.abs(decided - today) > threshold).any(1)
-    found: dict[Any, Change] = {}
-    for i in sorted(np.flatnonzero(moved), key=lambda i: tried[i][2]):
-        column, value, distance = tried[i]
-        was = now[column].iloc[0]
-        found.setdefault(column, Change(str(column), was, value, distance, case.named(decided[i])))
+    found: dict[str, Change] = {}
+    for i in sorted(np.flatnonzero(moved), key=lambda i: tried[i].distance):
+        column, now, then, distance, _ = tried[i]
+        found.setdefault(column, Change(column, now, then, distance, case.named(decided[i])))
     return list(found.values())[:_SHOWN]
 
 
-def _alternatives(column: pd.Series, now: Any) -> list[tuple[Any, float]]:
+def other_values(column: pd.Series, now: Any) -> list[tuple[Any, float]]:
     """Past values to try in the place of one, and how far each is from it."""
     known = column.dropna()
     numeric = pd.api.types.is_numeric_dtype(known) and not pd.api.types.is_bool_dtype(known)

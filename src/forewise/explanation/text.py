@@ -27,7 +27,9 @@ def percent(share: float) -> str:
 
 def value_of(value: Any) -> str:
     """A value of the user's table."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    is_number = isinstance(value, int | float | np.number)
     return rounded(float(value)) if is_number else str(value)
 
 

@@ -36,6 +36,16 @@ def calendar(
         `weekday` (0 for Monday), `month` (1 to 12), `year_sin` and `year_cos` (Fourier features
         of the day of the year); with `holidays` also `holiday` (0 or 1), `days_to_holiday` and
         `days_since_holiday` (0 on a holiday).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.Series(pd.to_datetime(["2024-12-24", "2024-12-25"]))
+    >>> fw.features.calendar(days, holidays=["2024-12-25"]).drop(columns=["year_sin", "year_cos"])
+       weekday  month  holiday  days_to_holiday  days_since_holiday
+    0      1.0   12.0      0.0              1.0                 7.0
+    1      2.0   12.0      1.0              0.0                 0.0
     """
     if not isinstance(dates, pd.Series | pd.DatetimeIndex):
         raise InvalidInputError(
@@ -78,6 +88,17 @@ def known_ahead(
 
     Returns columns such as ``promotion_in_1`` for the day after (`days` = 1; 0 is the day itself),
     NaN where that day has no row. `columns` are numbers or booleans; other parameters as for `lag`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.to_datetime(["2024-01-01", "2024-01-02"])
+    >>> table = pd.DataFrame({"date": days, "promotion": [False, True]})
+    >>> fw.features.known_ahead(table, "promotion", days=[0, 1])
+       promotion_in_0  promotion_in_1
+    0             0.0             1.0
+    1             1.0             NaN
     """
     grid, names = Grid.from_table(table, by, date), as_names(columns)
     require_columns(table, names)
@@ -122,6 +143,17 @@ def weather_forecast(
         Columns that tell places apart; none for a single place.
     random_state : int
         Seed of ε.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.to_datetime(["2024-01-01", "2024-01-02"])
+    >>> table = pd.DataFrame({"date": days, "temperature": [4.0, 8.0]})
+    >>> fw.features.weather_forecast(table, "temperature", noise=0.0)
+       temperature_forecast
+    0                   NaN
+    1                   4.0
     """
     grid, names = Grid.from_table(table, by, date, repeated=True), as_names(columns)
     require_columns(table, names)

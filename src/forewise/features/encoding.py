@@ -25,6 +25,15 @@ def one_hot(values: pd.Series, categories: Iterable[Any], unseen: str = "raise")
         take them from the rows at hand, or training and deciding have different columns.
     unseen : {"raise", "zeros"}
         What to do with a value that is no category: raise, or have 0 in every column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> fw.features.one_hot(pd.Series(["a", "b"], name="shop"), categories=["a", "b", "c"])
+       shop_a  shop_b  shop_c
+    0     1.0     0.0     0.0
+    1     0.0     1.0     0.0
     """
     if unseen not in ("raise", "zeros"):
         raise InvalidInputError(f'unseen must be "raise" or "zeros", but is {unseen!r}')
@@ -65,6 +74,16 @@ def fill_missing(
     flags : sequence of str
         Columns that get another one, such as ``demand_lag_28_missing``, 1 where the value was
         missing and otherwise 0; they come last.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> table = pd.DataFrame({"lag": [None, 3.0], "mean": [5.0, 4.0]})
+    >>> fw.features.fill_missing(table, fallback="mean", flags=["lag"])
+       lag  mean  lag_missing
+    0  5.0   5.0          1.0
+    1  3.0   4.0          0.0
     """
     require_columns(features, [*flags, *([] if fallback is None else [fallback])])
     numbers = pd.DataFrame(
@@ -94,6 +113,16 @@ def relative_to(
         Columns to divide; all others stay as they are.
     least : float
         Lower bound of the unit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> table = pd.DataFrame({"lag": [8.0, 150.0], "mean": [10.0, 100.0]})
+    >>> fw.features.relative_to(table, unit="mean", columns=["lag"]).round(2)
+       lag  mean
+    0  0.8  2.30
+    1  1.5  4.61
     """
     if not least > 0:
         raise InvalidInputError(f"least must be positive, but is {least!r}")

@@ -51,8 +51,10 @@ def lag(
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> import forewise as fw
     >>> table = pd.DataFrame({"date": pd.to_datetime(["2024-01-01", "2024-01-03"]), "sold": [5, 6]})
-    >>> lag(table, "sold", days=[1, 2])
+    >>> fw.features.lag(table, "sold", days=[1, 2])
        sold_lag_1  sold_lag_2
     0         NaN         NaN
     1         NaN         5.0
@@ -87,6 +89,18 @@ def rolling(
         Days between the last value that counts and the row's own day; windows end there.
     table, column, by, date
         As for `lag`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> table = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=4), "sold": [5, 7, 6, 9]})
+    >>> fw.features.rolling(table, "sold", windows=2, statistics=["mean", 0.9])
+       sold_mean_2  sold_q90_2
+    0          NaN         NaN
+    1          NaN         NaN
+    2          6.0         6.8
+    3          6.5         6.9
     """
     past = Past.from_table(table, column, by, date)
     return past.rolling(windows, statistics, min_values=min_values, horizon=horizon)
@@ -108,6 +122,15 @@ def same_weekday(
     `horizon` days ago. Other parameters as for `lag`.
 
     *When to use*: some days are missing, so that ``lag(..., days=7)`` would be NaN.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> table = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=15), "sold": range(15)})
+    >>> fw.features.same_weekday(table, "sold", weeks=2).tail(1)
+        sold_weekday_last  sold_weekday_mean_2
+    14                7.0                  3.5
     """
     past = Past.from_table(table, column, by, date)
     last, means = past.weekday_last(horizon), past.weekday_means(weeks, horizon=horizon)
@@ -126,6 +149,15 @@ def days_since(
 
     1 if yesterday is known, 2 after a closed day. Values less than `horizon` days ago do not count.
     Other parameters as for `lag`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"])
+    >>> table = pd.DataFrame({"date": days, "sold": [5.0, None, 6.0]})
+    >>> fw.features.days_since(table, "sold")["sold_days_since"].tolist()
+    [nan, 1.0, 2.0]
     """
     return Past.from_table(table, column, by, date).days_since(horizon=horizon)
 

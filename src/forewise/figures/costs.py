@@ -31,6 +31,17 @@ class CostServiceDisplay(Display):
     level : array (n_levels,), of the quantile
     points : dict of (service, cost), optional
         Of methods by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> service, cost = np.array([0.8, 0.9, 0.99]), np.array([9.0, 7.0, 12.0])
+    >>> display = fw.plots.CostServiceDisplay(
+    ...     service, cost, level=np.array([0.7, 0.8, 0.95]), points={"today": (0.85, 11.0)}
+    ... )
+    >>> display.plot().ax_ is not None
+    True
     """
 
     service: np.ndarray
@@ -92,6 +103,15 @@ class CostCurveDisplay(Display):
     chosen : float
         The decision.
     name : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> value, cost = np.array([8.0, 10.0, 12.0]), np.array([9.0, 5.0, 7.0])
+    >>> curve = fw.plots.CostCurveDisplay(value, cost, chosen=10.0)
+    >>> curve.plot().ax_ is not None
+    True
     """
 
     value: np.ndarray
@@ -133,6 +153,15 @@ class LeaderboardDisplay(Display):
     cost, lower, upper : arrays (n_methods,)
     chosen : str, optional
         Drawn in bold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> cost = np.array([4.0, 6.0])
+    >>> board = fw.plots.LeaderboardDisplay(["forest", "empirical"], cost, cost - 0.5, cost + 0.5)
+    >>> board.plot().figure_ is not None
+    True
     """
 
     methods: list[str]

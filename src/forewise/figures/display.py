@@ -13,7 +13,18 @@ from forewise.figures.style import DISPLAY_STYLE, QUIET
 
 
 class Display(ABC):
-    """Numbers and the way they are drawn; `ax_` and `figure_` are there after `plot`."""
+    """Numbers and the way they are drawn; `ax_` and `figure_` are there after `plot`.
+
+    Examples
+    --------
+    Numbers first, the picture when it is asked for:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> value, cost = np.array([8.0, 10.0, 12.0]), np.array([9.0, 5.0, 7.0])
+    >>> curve = fw.plots.CostCurveDisplay(value, cost, chosen=10.0)
+    >>> curve.plot().figure_.savefig("curve.svg")
+    """
 
     #: Width and height in inches of a figure of its own.
     size: ClassVar[tuple[float, float]] = (6.4, 3.4)

@@ -35,6 +35,16 @@ class DecisionDisplay(Display):
         Rows whose outcome was more than what was seen, as on sold-out days.
     names : tuple of str
         What the decision and the outcome are called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> days = pd.date_range("2024-01-01", periods=3).to_numpy()
+    >>> display = fw.plots.DecisionDisplay(days, np.array([9.0, 11, 10]), np.array([8.0, 12, 9]))
+    >>> display.plot().ax_ is not None
+    True
     """
 
     dates: np.ndarray
@@ -116,6 +126,16 @@ class CalibrationDisplay(Display):
         Outcomes behind it. The band has 90 % of the points of a calibrated forecast of independent
         outcomes.
     name : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> levels = np.array([0.1, 0.5, 0.9])
+    >>> observed = np.array([0.12, 0.5, 0.85])
+    >>> display = fw.plots.CalibrationDisplay(levels, observed, n_rows=300)
+    >>> display.plot().ax_ is not None
+    True
     """
 
     levels: np.ndarray
@@ -162,6 +182,15 @@ class CoverageDisplay(Display):
         independent.
     level : float
         Share that the intervals promise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> share, rows = np.array([0.9, 0.86, 0.93]), np.array([30, 31, 30])
+    >>> display = fw.plots.CoverageDisplay(["Jan", "Feb", "Mar"], share, rows, level=0.9)
+    >>> display.plot().ax_ is not None
+    True
     """
 
     periods: list[str]

@@ -30,6 +30,15 @@ def decision_panels(data: Dataset, policies: Mapping[str, Policy], level: float)
     policies : mapping from name to Policy
     level : float
         The optimal decision is the true quantile of this level.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data, problem = fw.datasets.nv1(60, random_state=0), fw.datasets.nv_problem()
+    >>> learner = fw.DecoupledLearner(problem, fw.NeighborPredictor(10)).fit(data.X, data.y)
+    >>> figure = fw.plots.decision_panels(data, {"neighbours": learner.policy_}, level=0.1)
+    >>> len(figure.axes)
+    2
     """
     first, last = np.quantile(data.X[:, 0], [0.001, 0.999])
     x = np.linspace(first, last, _GRID)[:, None]

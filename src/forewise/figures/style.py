@@ -35,6 +35,16 @@ STYLE = {
     "svg.hashsalt": "forewise",
     "svg.fonttype": "none",
 }
+"""Settings of Matplotlib with which all figures are drawn, for figures beside them.
+
+Examples
+--------
+>>> import matplotlib as mpl
+>>> import forewise as fw
+>>> with mpl.rc_context(fw.plots.STYLE):
+...     mpl.rcParams["axes.spines.top"]
+False
+"""
 #: That of displays, which stand alone or in a page.
 DISPLAY_STYLE = {
     **STYLE,
@@ -60,6 +70,12 @@ def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
 
     A name that is not known has a place by its letters; of two with the same place the second one
     in the alphabet gets the next.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.plots.looks(["planner"])
+    {'planner': ('#0072B2', 'o')}
     """
     names = set(methods)
     found = {name: _KNOWN[name] for name in names if name in _KNOWN}

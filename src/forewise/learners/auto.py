@@ -119,8 +119,17 @@ class AutoLearner(Learner):
 
     Examples
     --------
-    >>> learner = AutoLearner(problem, ordered=True).fit(X, y)  # doctest: +SKIP
-    >>> learner.leaderboard_, learner.decide(X_new)  # doctest: +SKIP
+    Two candidates, to be quick; by default it takes those that suit the table.
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.arange(120.0)[:, None] % 7  # weekday
+    >>> y = 10.0 + 5.0 * (X[:, 0] >= 5) + np.random.default_rng(0).normal(size=120)
+    >>> candidates = {"all days": fw.EmpiricalPredictor(), "weekday": fw.GroupedPredictor(by=0)}
+    >>> learner = fw.AutoLearner(fw.Newsvendor(3, 1), candidates, ordered=True, random_state=0)
+    >>> board = learner.fit(X, y).leaderboard_
+    >>> bool(learner.decide([[6.0]])[0, 0] > learner.decide([[1.0]])[0, 0])
+    True
     """
 
     censored_unsupported_reason = None
@@ -243,7 +252,15 @@ class AutoLearner(Learner):
 def default_candidates(
     n_rows: int, n_features: int, n_outcomes: int, ordered: bool = False, seed: int = 0
 ) -> dict[str, Predictor]:
-    """The predictors that `AutoLearner` tries on a table of this size, simple ones first."""
+    """The predictors that `AutoLearner` tries on a table of this size, simple ones first.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> candidates = fw.learners.default_candidates(n_rows=500, n_features=8, n_outcomes=1)
+    >>> "empirical" in candidates
+    True
+    """
     found: dict[str, Predictor] = {"empirical": EmpiricalPredictor()}
     if n_rows > 2 * n_features:
         found["linear residuals"] = ResidualPredictor(shuffle=not ordered, random_state=seed)

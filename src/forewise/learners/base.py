@@ -48,7 +48,24 @@ class TrainingProblems:
 
 
 class Learner(BaseEstimator, ABC):
-    """HOW a policy is learned from past pairs of context and outcome."""
+    """HOW a policy is learned from past pairs of context and outcome.
+
+    Examples
+    --------
+    A learner of your own fits a predictor in `_fit`, and returns the policy that uses it:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> class NeighborLearner(fw.Learner):
+    ...     def __init__(self, problem):
+    ...         self.problem = problem
+    ...
+    ...     def _fit(self, X, y, X_val, y_val, problems):
+    ...         return fw.policy.ScenarioPolicy(self.problem, fw.NeighborPredictor(3).fit(X, y))
+    >>> X, y = np.arange(20.0)[:, None], np.arange(20.0)
+    >>> NeighborLearner(fw.Newsvendor(3.0, 1.0)).fit(X, y).decide([[10.0]])
+    array([[11.]])
+    """
 
     problem: Problem
     policy_: Policy

@@ -57,6 +57,22 @@ class CombinedLearner(Learner):
         `AutoSolver()` by default.
     n_scenarios_deciding : int
         Scenarios of each context in validation, about as many as decisions will be made from.
+
+    Examples
+    --------
+    A small network, trained through the solver from the first of two epochs on:
+
+    >>> import forewise as fw
+    >>> data = fw.datasets.nv1(128, random_state=0)
+    >>> training = fw.Training(epochs=2)
+    >>> network = fw.BayesianPredictor((8,), training=training, random_state=0)
+    >>> learner = fw.CombinedLearner(
+    ...     fw.datasets.nv_problem(), network, n_scenarios=8, training=training, pretraining=False
+    ... )
+    >>> learner.fit(data.X, data.y).decide(data.X[:3], n_scenarios=8).shape
+    (3, 1)
+    >>> round(learner.history_[-1]["epoch"])
+    2
     """
 
     def __init__(

@@ -39,6 +39,17 @@ class RegretMonitor:
         Scenarios of each decision.
     n_looks : int
         Evaluations in the course of a training, evenly spread, the last epoch included.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data = fw.datasets.nv1(128, random_state=0)
+    >>> network = fw.GaussianPredictor((8,), training=fw.Training(epochs=4), random_state=0)
+    >>> monitor = fw.learners.RegretMonitor(n_scenarios=8, n_looks=2)
+    >>> learner = fw.DecoupledLearner(fw.datasets.nv_problem(), network, monitor=monitor)
+    >>> learner = learner.fit(data.X, data.y)
+    >>> sum("regret" in record for record in learner.history_)
+    3
     """
 
     n_scenarios: int = 16
@@ -65,6 +76,25 @@ class DecoupledLearner(Learner):
     monitor : RegretMonitor, optional
         Reports the regret in `history_` while a network is trained. By default `fit` solves
         nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(10.0, 30.0, size=(200, 1))  # temperature
+    >>> y = 5.0 * X[:, 0] + random.normal(size=200)  # ice creams
+    >>> problem = fw.Newsvendor(shortage=3.0, excess=1.0)
+    >>> learner = fw.DecoupledLearner(problem, fw.ForestPredictor(n_trees=20)).fit(X, y)
+    >>> cold, hot = learner.decide([[12.0], [28.0]], n_scenarios=32).flatten()
+    >>> bool(50 < cold < 70), bool(130 < hot < 150)
+    (True, True)
+
+    The distribution has nothing to do with the problem: the same one serves another.
+
+    >>> dearer = fw.policy.ScenarioPolicy(fw.Newsvendor(9.0, 1.0), learner.policy_.predictor)
+    >>> bool(dearer.decide([[28.0]])[0, 0] >= hot)
+    True
     """
 
     censored_unsupported_reason = None

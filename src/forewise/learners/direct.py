@@ -42,6 +42,15 @@ class DirectLearner(Learner):
         Hidden sizes, training and random state of the network; `PointPredictor()` by default.
     solver : ProgramSolver, optional
         What projects; `InteriorPointSolver()` by default.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data = fw.datasets.nv1(128, random_state=0)
+    >>> network = fw.PointPredictor((8,), training=fw.Training(epochs=2), random_state=0)
+    >>> learner = fw.DirectLearner(fw.datasets.nv_problem(), network).fit(data.X, data.y)
+    >>> learner.decide(data.X[:3]).shape
+    (3, 1)
     """
 
     def __init__(

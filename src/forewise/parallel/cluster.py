@@ -123,7 +123,6 @@ def _require_loopback() -> None:
             f"ray.init(), or set {_LOOPBACK_ALONE}=0 before the import"
         )
     os.environ[_LOOPBACK_ALONE] = "0"
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what Ray tells of itself
 
 
 def _require_listener(address: str | None) -> None:

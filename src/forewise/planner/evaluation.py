@@ -16,7 +16,7 @@ from forewise.evaluation import compare_rolling, rolling_folds
 from forewise.exceptions import ColumnWarning, InvalidInputError
 from forewise.learners import AutoLearner, DecoupledLearner, Learner
 from forewise.learners.out_of_fold import make_folds
-from forewise.planner.certificate import Calibration
+from forewise.planner.certificate import LEVEL, Calibration
 from forewise.planner.roles import numbers
 from forewise.planner.training import EvaluatedRows, TrainingData, training_rows
 from forewise.policy import ScenarioPolicy
@@ -92,13 +92,30 @@ class Evaluation:
         return found.set_axis(["covered", "n_rows"], axis=1).rename_axis("month")
 
     @property
+    def interval_text(self) -> str:
+        """How many costs the intervals held, in a sentence; empty where there are none."""
+        months = self.coverage
+        if not len(months):
+            return ""
+        share = float((months["covered"] * months["n_rows"]).sum() / months["n_rows"].sum())
+        count = int(months["n_rows"].sum())
+        said = (
+            f"The {100 * LEVEL:.0f} % intervals of the cost held {100 * share:.0f} % of "
+            f"{count:,} costs"
+        )
+        if len(months) == 1:
+            return f"{said}."
+        least = months["covered"].idxmin()
+        return f"{said}, and {100 * months['covered'][least]:.0f} % in the worst month, {least}."
+
+    @property
     def text(self) -> str:
         """The answer in a sentence or two."""
         saved, row = self.saving, self.summary.loc[PLANNER]
-        effect = "it saves" if saved["lower"] > 0 else "it costs more by"
+        sign = -1 if saved["estimate"] < 0 else 1
+        effect = "it costs more by" if sign < 0 else "it saves"
         if saved["lower"] <= 0 <= saved["upper"]:
-            effect = "the difference may be chance: it saves"
-        sign = -1 if effect.startswith("it costs") else 1
+            effect = f"the difference may be chance: {effect}"
         amount, low, high = (sign * saved[name] for name in ("estimate", "lower", "upper"))
         low, high = min(low, high), max(low, high)
         other = "the best constant decision (SAA)" if self.baseline == SAA else self.baseline
@@ -129,7 +146,7 @@ def evaluate(
     level: float,
 ) -> Evaluation:
     """See `Planner.evaluate`; the planner is one to be fitted."""
-    roles = planner._roles()
+    roles = planner.roles
     named = [current] if isinstance(current, str) else list(current or ())
     frame = roles.checked(table, "table", [*roles.needed, *roles.outcome, *named])
     wanted = planner.problem.n_decisions(len(roles.outcome))
@@ -152,7 +169,7 @@ def _windows(
     planner: _Planner, frame: pd.DataFrame, window: str | int, min_train_days: int | None
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
     """Row numbers to learn from and to decide, window by window, and those to choose by."""
-    roles = planner._roles()
+    roles = planner.roles
     if roles.date is None:
         dealt = make_folds(len(frame), _FOLDS, False, 0, len(frame))
         return [(fold.train, fold.held) for fold in dealt], dealt[0].train

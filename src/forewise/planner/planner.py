@@ -97,6 +97,27 @@ class Planner(BaseEstimator):
     *The first days* of a series, with no past at all, are not learned from, unless there are no
     others. *Sold-out days* count as at least so much, as far as the learner can tell; they are not
     used for calibration.
+
+    Examples
+    --------
+    Sales of two months in, the next day's orders out. Without `learner` methods are compared first.
+
+    >>> import forewise as fw
+    >>> table = fw.datasets.shop_demand(60)
+    >>> past, tomorrow = table[:-6], table[-6:].drop(columns=["sales", "sold_out"])
+    >>> planner = fw.Planner(
+    ...     fw.Newsvendor(shortage=3, excess=1),
+    ...     outcome="sales",
+    ...     date="date",
+    ...     series=["store", "product"],
+    ...     known=["price", "promotion", "temperature_forecast"],
+    ...     sold_out="sold_out",
+    ...     closed="closed",
+    ...     learner=fw.NeighborPredictor(20),
+    ... )
+    >>> orders = planner.fit(past).decide(past, future=tomorrow)
+    >>> len(orders)
+    6
     """
 
     def __init__(
@@ -230,7 +251,9 @@ class Planner(BaseEstimator):
         require_fitted(self)
         self.policy_.save(folder)
 
-    def _roles(self) -> Roles:
+    @property
+    def roles(self) -> Roles:
+        """Which column is what, as the arguments say it."""
         return Roles.from_arguments(
             self.outcome, self.date, self.series, self.known, self.given, self.sold_out,
             self.closed, self.horizon,
@@ -238,7 +261,7 @@ class Planner(BaseEstimator):
 
     def _read(self, table: Any, notes: list[str]) -> tuple[Recipe, Rows]:
         """The recipe that a table leads to, and its rows."""
-        roles = self._roles()
+        roles = self.roles
         frame = roles.checked(table, "table", [*roles.needed, *roles.outcome, *roles.sold_out])
         if not len(frame):
             raise InvalidInputError("table must have rows to learn from, but is empty")

@@ -16,6 +16,7 @@ import pandas as pd
 from forewise.display import html_parts
 from forewise.exceptions import ColumnWarning, InvalidInputError, SolveError
 from forewise.explanation import explain
+from forewise.planner.alternatives import alternatives
 from forewise.planner.batches import PlannerDecider, decided_tables
 from forewise.planner.certificate import Calibration, Certificate
 from forewise.planner.contexts import Recipe, Rows
@@ -128,6 +129,28 @@ class PlannerPolicy(StoredPolicy):
     card : Card
     n_scenarios : int
         Scenarios of each decision, unless `decide` has its own.
+
+    Examples
+    --------
+    What `Planner.save` stores, and a service loads:
+
+    >>> import forewise as fw
+    >>> table = fw.datasets.shop_demand(60)
+    >>> planner = fw.Planner(
+    ...     fw.Newsvendor(shortage=3, excess=1),
+    ...     outcome="sales",
+    ...     date="date",
+    ...     series=["store", "product"],
+    ...     known=["price", "promotion", "temperature_forecast"],
+    ...     sold_out="sold_out",
+    ...     closed="closed",
+    ...     learner=fw.NeighborPredictor(20),
+    ... )
+    >>> planner.fit(table[:-6]).save("planner_policy")
+    >>> policy = fw.load_policy("planner_policy")
+    >>> orders = policy.decide(table[:-6], future=table[-6:].drop(columns=["sales", "sold_out"]))
+    >>> list(orders.columns)[:4]
+    ['date', 'store', 'product', 'decision']
     """
 
     recipe: Recipe
@@ -334,11 +357,17 @@ class PlannerPolicy(StoredPolicy):
         past = self.past
         contexts = pd.DataFrame(past.contexts.astype(np.float64), columns=self.recipe.features)
         outcome = pd.DataFrame(past.outcome, columns=self.roles.outcome)
+        own = self.contexts(rows, wanted)
+        others = [
+            alternatives(self.recipe, rows, int(row), context, contexts.to_numpy())
+            for row, context in zip(wanted, own.to_numpy(), strict=True)
+        ]
         return explain(
             self.inner,
-            self.contexts(rows, wanted),
+            own,
             given=self._given(rows.take(wanted)),
             past=(contexts, outcome, past.labels),
+            others=others,
             n_scenarios=self.n_scenarios if n_scenarios is None else n_scenarios,
             random_state=random_state,
         )

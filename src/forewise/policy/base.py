@@ -50,7 +50,20 @@ class StoredPolicy:
 
 
 class Policy(StoredPolicy, ABC):
-    """A fitted rule that decides: context → decision."""
+    """A fitted rule that decides: context → decision.
+
+    Examples
+    --------
+    What a learner has learned; it decides, and is saved, without the learner:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X, y = np.arange(20.0)[:, None], np.arange(20.0)
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3.0, 1.0), fw.NeighborPredictor(3)).fit(X, y)
+    >>> learner.policy_.save("policy_of_neighbors")
+    >>> fw.load_policy("policy_of_neighbors").decide([[10.0]])
+    array([[11.]])
+    """
 
     problem: Problem
 
@@ -244,6 +257,17 @@ class ScenarioPolicy(Policy):
 
     Where uncertainty cannot matter (`certainty_equivalent`), it solves for the mean or the median
     of the scenarios alone. The predictor is a fitted one.
+
+    Examples
+    --------
+    Put together by hand, from a fitted predictor and a problem:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> predictor = fw.NeighborPredictor(3).fit(np.arange(20.0)[:, None], np.arange(20.0))
+    >>> policy = fw.policy.ScenarioPolicy(fw.Newsvendor(shortage=3.0, excess=1.0), predictor)
+    >>> policy.decide([[10.0]])
+    array([[11.]])
     """
 
     problem: Problem
@@ -273,6 +297,15 @@ class DirectPolicy(Policy):
     names : list of str or None
         Their names.
     solver : ProgramSolver
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> data = fw.datasets.nv1(128, random_state=0)
+    >>> network = fw.PointPredictor((8,), training=fw.Training(epochs=2), random_state=0)
+    >>> learner = fw.DirectLearner(fw.datasets.nv_problem(), network).fit(data.X, data.y)
+    >>> type(learner.policy_).__name__
+    'DirectPolicy'
     """
 
     problem: Problem

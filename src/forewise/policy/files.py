@@ -95,6 +95,16 @@ def load_policy(folder: str | os.PathLike[str]) -> Any:
 
     Nothing in the folder is run: objects are made of registered classes only, through their
     constructors. What is damaged, cut short, unknown or too new is a `StorageError`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X, y = np.arange(20.0)[:, None], np.arange(20.0)
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3.0, 1.0), fw.NeighborPredictor(3)).fit(X, y)
+    >>> learner.policy_.save("policy_to_load")
+    >>> fw.load_policy("policy_to_load").decide([[10.0]])
+    array([[11.]])
     """
     version, content = read_folder(folder, kind=KIND, versions=range(1, VERSION + 1))
     tree = content.get("policy")

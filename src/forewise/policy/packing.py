@@ -50,7 +50,8 @@ def register(cls: Any = None, name: str | None = None) -> Any:
 
     Examples
     --------
-    >>> @register(name="acme.Season")
+    >>> import forewise as fw
+    >>> @fw.policy.register(name="acme.Season")
     ... class Season:
     ...     def __init__(self, length=7):
     ...         self.length = length

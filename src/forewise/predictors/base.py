@@ -28,6 +28,19 @@ class Predictor(BaseEstimator, ABC):
     """A distribution of the outcome, given the context.
 
     Contexts and outcomes come in the user's units; what needs scaling is scaled inside.
+
+    Examples
+    --------
+    Every predictor is fitted and sampled alike:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X, y = np.arange(20.0)[:, None], np.arange(20.0) + 5.0
+    >>> for predictor in (fw.EmpiricalPredictor(), fw.NeighborPredictor(4)):
+    ...     scenarios = predictor.fit(X, y).sample([[10.0]], n_scenarios=4, random_state=0)
+    ...     print(scenarios.values.mean().item())
+    13.5
+    14.5
     """
 
     #: Training row of each outcome that is kept; None: one of each row. Censored ones have several.

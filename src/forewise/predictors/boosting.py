@@ -114,6 +114,15 @@ class BoostingPredictor(_BoostedTrees):
         Most leaves of a tree, and fewest training rows in a leaf.
     random_state : int, RandomState or None
         Matters with more than 200,000 rows only, of which some are drawn to choose thresholds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> forecast = fw.BoostingPredictor(n_trees=50).fit(X, 10.0 * (X > 0.5))
+    >>> forecast.sample([[0.2], [0.8]], 1).values.flatten().round(decimals=1)
+    tensor([ 0., 10.], dtype=torch.float64)
     """
 
     n_trees: int = 100
@@ -165,6 +174,19 @@ class QuantileBoostingPredictor(_BoostedTrees):
     ----------
     outer_scale_ : ndarray (n_outcomes,)
         The factor of each outcome; 1 without calibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(size=(300, 1))
+    >>> y = 10.0 + (1 + 4 * X) * random.normal(size=X.shape)
+    >>> levels = (0.1, 0.5, 0.75, 0.9)
+    >>> quantiles = fw.QuantileBoostingPredictor(levels, n_trees=20, calibration_share=0).fit(X, y)
+    >>> calm, wild = quantiles.sample([[0.1], [0.9]], 50).values.std(1).flatten()
+    >>> bool(calm < wild)
+    True
     """
 
     levels: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)

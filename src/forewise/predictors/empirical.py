@@ -34,6 +34,15 @@ class EmpiricalPredictor(CompletingPredictor):
     The baseline: decisions from it are plain SAA, ``z* = argmin_z (1/N) Σ_i f(z, y_i)``. Asked
     for fewer scenarios than outcomes, it picks evenly spread ones in order of value (of the first
     principal component for several outcomes), from a random start.
+
+    Examples
+    --------
+    What every other predictor has to beat:
+
+    >>> import forewise as fw
+    >>> predictor = fw.EmpiricalPredictor().fit([[0.0], [1.0], [2.0]], [10.0, 20.0, 30.0])
+    >>> predictor.sample([[5.0]], 3, random_state=0).values.flatten()
+    tensor([10., 20., 30.], dtype=torch.float64)
     """
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
@@ -59,6 +68,15 @@ class GroupedPredictor(CompletingPredictor):
         Names or numbers of columns; the first column by default.
     unseen : {"raise", "pool"}
         For a group without a training row: an error, or the outcomes of all groups.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> X = pd.DataFrame({"weekday": ["Mon", "Sat"] * 3})
+    >>> predictor = fw.GroupedPredictor(by="weekday").fit(X, [10, 50, 11, 52, 12, 54])
+    >>> predictor.sample(pd.DataFrame({"weekday": ["Sat"]}), 3, random_state=0).values.flatten()
+    tensor([50., 52., 54.], dtype=torch.float64)
     """
 
     by: str | int | Sequence[str | int] = 0
@@ -147,6 +165,14 @@ class NeighborPredictor(Predictor):
         k. The square root of the number of training rows, rounded, by default.
     kernel : {"uniform", "epanechnikov"}
         Equal weights, or weights that fall as ``1 - (distance / distance of the k-th)²``.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> X, y = [[15.0], [16.0], [29.0], [31.0]], [20.0, 22.0, 80.0, 90.0]  # temperature, ice cream
+    >>> predictor = fw.NeighborPredictor(n_neighbors=2).fit(X, y)
+    >>> predictor.sample([[30.0]], 2, random_state=0).values.flatten()
+    tensor([80., 90.], dtype=torch.float64)
     """
 
     n_neighbors: int | None = None

@@ -30,6 +30,14 @@ class Forecast(ABC):
     """Meaning of a forecast's numbers, (n_contexts, n_outcomes, `width`).
 
     An outcome is a function of its forecast and a noise. The noises of past rows are resampled.
+
+    Examples
+    --------
+    Whose numbers a `ForecastPredictor` gets, and how many for each outcome:
+
+    >>> import forewise as fw
+    >>> fw.predictors.MeanForecast().width, fw.predictors.QuantileForecast([0.1, 0.5, 0.9]).width
+    (1, 3)
     """
 
     @property
@@ -54,6 +62,18 @@ class MeanForecast(Forecast):
     ----------
     relative : bool
         Errors are proportional to the forecast: for positive outcomes of many sizes.
+
+    Examples
+    --------
+    Past errors of one's own forecast, added to tomorrow's:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> forecast = np.array([[10.0], [20.0], [30.0], [40.0]])
+    >>> sold = np.array([[11.0], [19.0], [33.0], [40.0]])
+    >>> predictor = fw.ForecastPredictor(fw.predictors.MeanForecast()).fit(forecast, sold)
+    >>> np.sort(predictor.sample([[50.0]], 4).values.flatten())
+    array([49., 50., 51., 53.])
     """
 
     relative: bool = False
@@ -127,6 +147,17 @@ class QuantileForecast(_Distribution):
         Recalibrate on past outcomes, which corrects a forecast that is biased or overconfident.
         Without it quantiles are used as they are, and past outcomes give only the dependence
         between outcomes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> quantiles = np.array([[8.0, 10.0, 13.0]] * 50)  # of every day, at three levels
+    >>> sold = np.random.default_rng(0).gamma(20.0, 0.5, size=(50, 1))
+    >>> meaning = fw.predictors.QuantileForecast([0.1, 0.5, 0.9], calibrated=False)
+    >>> predictor = fw.ForecastPredictor(meaning).fit(quantiles, sold)
+    >>> float(np.median(predictor.sample(quantiles[:1], 99).values).round(1))
+    10.0
     """
 
     levels: Sequence[float]
@@ -160,6 +191,20 @@ class DrawForecast(_Distribution):
         Draws of each outcome.
     calibrated : bool
         As for a `QuantileForecast`.
+
+    Examples
+    --------
+    Draws of two products, each from its own distribution; joint scenarios move as past days did:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> forecast = random.gamma(4.0, 3.0, size=(200, 2, 50))  # days, products, draws
+    >>> y = forecast[..., 0]
+    >>> predictor = fw.ForecastPredictor(fw.predictors.DrawForecast(n_draws=50))
+    >>> predictor = predictor.fit(forecast[:150].reshape(150, -1), y[:150])
+    >>> predictor.sample(forecast[150:].reshape(50, -1), 100).values.shape
+    torch.Size([50, 100, 2])
     """
 
     n_draws: int
@@ -200,10 +245,18 @@ class ForecastPredictor(Predictor):
 
     Examples
     --------
-    >>> levels = (0.1, 0.5, 0.9)  # doctest: +SKIP
-    >>> predictor = ForecastPredictor(QuantileForecast(levels))  # doctest: +SKIP
-    >>> learner = fw.DecoupledLearner(problem, predictor)  # doctest: +SKIP
-    >>> learner.fit(past_quantiles, y).decide(new_quantiles)  # doctest: +SKIP
+    Quantiles that another system forecast for each day, as columns of the table:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> level = np.random.default_rng(0).uniform(10.0, 30.0, size=(100, 1))
+    >>> quantiles = level * [0.8, 1.0, 1.3]
+    >>> sold = level * np.random.default_rng(1).gamma(25.0, 0.04, size=(100, 1))
+    >>> meaning = fw.predictors.QuantileForecast(levels=(0.1, 0.5, 0.9))
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3.0, 1.0), fw.ForecastPredictor(meaning))
+    >>> orders = learner.fit(quantiles, sold).decide([[8.0, 10.0, 13.0]], n_scenarios=50)
+    >>> bool(10.0 < orders[0, 0] < 14.0)
+    True
     """
 
     forecast: Forecast

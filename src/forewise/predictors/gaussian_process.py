@@ -56,6 +56,19 @@ class GaussianProcessPredictor(CompletingPredictor):
         scenarios' variance, as in scikit-learn.
     max_rows : int or None
         With more training rows than this, that many are drawn at random. None takes all.
+
+    Examples
+    --------
+    The spread grows where there are no data:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.linspace(0.0, 6.0, 40)[:, None]
+    >>> y = np.sin(X) + 0.1 * np.random.default_rng(0).normal(size=X.shape)
+    >>> process = fw.GaussianProcessPredictor().fit(X, y)
+    >>> near, far = process.sample([[3.0], [9.0]], 500, random_state=0).values.std(1)
+    >>> bool(near < 0.2 < far)
+    True
     """
 
     n_restarts: int = 0

@@ -33,6 +33,19 @@ class RelativePredictor(Predictor):
         Cloned, never fitted itself.
     levels : sequence of int
         Number of the column with the logarithm of the level, for each outcome; one for all of them.
+
+    Examples
+    --------
+    A small and a large shop, learned as multiples of their own levels:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> level = np.repeat([10.0, 1000.0], 50)
+    >>> X = np.log(level)[:, None]
+    >>> y = level * np.random.default_rng(0).uniform(0.8, 1.2, 100)
+    >>> predictor = fw.RelativePredictor(fw.EmpiricalPredictor(), levels=[0]).fit(X, y)
+    >>> predictor.sample(X[[0, -1]], 20, random_state=0).values.mean(1).flatten().round(decimals=-1)
+    tensor([  10., 1020.], dtype=torch.float64)
     """
 
     predictor: Predictor

@@ -47,6 +47,18 @@ class ResidualPredictor(CompletingPredictor):
         which are too small.
     shuffle : bool
         False makes a fold a run of consecutive rows, for rows in order of time.
+
+    Examples
+    --------
+    A line that goes on beyond the data, and the errors it made:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.arange(50.0)[:, None]
+    >>> y = 2.0 * X + np.random.default_rng(0).normal(size=X.shape)
+    >>> predictor = fw.ResidualPredictor().fit(X, y)
+    >>> float(predictor.sample([[100.0]], 50, random_state=0).values.mean().round(decimals=0))
+    202.0
     """
 
     regressor: BaseEstimator | None = None

@@ -137,14 +137,30 @@ def systematic_picks(weights: np.ndarray, n_picks: int, start: float) -> np.ndar
     uniform on [0, 1) column j is picked n_picks · w_j times on average, give or take less than one.
     The weights (n_contexts, n_columns) are nonnegative, and not all zero in any row.
     """
+    columns, weights = _without_zeros(weights)
     cumulated = weights.cumsum(axis=1)
     total = cumulated[:, -1:]
     passed = np.ceil(n_picks * (cumulated / total) - start).clip(0, n_picks).astype(np.intp)
     # Rounding must not lose the last pick.
     passed[cumulated >= total] = n_picks
     counts = np.diff(passed, axis=1, prepend=0)
-    columns = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
     return np.repeat(columns.ravel(), counts.ravel()).reshape(len(weights), n_picks)
+
+
+def _without_zeros(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and weights of the positive entries of each row, in order, zeros behind them.
+
+    Of a forest's weights few are positive, and sums of a few are soon made.
+    """
+    row, column = np.nonzero(weights)
+    counts = np.bincount(row, minlength=len(weights))
+    width = int(counts.max())
+    if 2 * width > weights.shape[1]:
+        return np.broadcast_to(np.arange(weights.shape[1]), weights.shape), weights
+    place = np.arange(len(row)) - np.repeat(counts.cumsum() - counts, counts)
+    columns, kept = np.zeros((len(weights), width), dtype=np.intp), np.zeros((len(weights), width))
+    columns[row, place], kept[row, place] = column, weights[row, column]
+    return columns, kept
 
 
 def equal_picks(n_rows: int, n_picks: int, start: float) -> np.ndarray:
@@ -182,13 +198,18 @@ def _picks_and_weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Columns (n_contexts, width) and their weights."""
     positive = weights > 0
-    n_positive = positive.sum(axis=1, keepdims=True)
-    place = np.arange(width)
-    # The k-th column of positive weight; then the last one again, of weight zero.
-    order = np.argsort(~positive, axis=1, kind="stable")
-    picks = np.take_along_axis(order, np.minimum(place, n_positive - 1), axis=1)
-    picked = np.where(place < n_positive, np.take_along_axis(weights, picks, axis=1), 0.0)
-    many = n_positive[:, 0] > width
+    n_positive = positive.sum(axis=1)
+    many = n_positive > width
+    picks = np.empty((len(weights), width), dtype=np.intp)
+    picked = np.full(picks.shape, 1 / width)
     if many.any():
-        picks[many], picked[many] = systematic_picks(weights[many], width, start), 1 / width
+        picks[many] = systematic_picks(weights[many], width, start)
+    few, place = ~many, np.arange(width)
+    if few.any():
+        # The k-th column of positive weight; then the last one again, of weight zero.
+        order = np.argsort(~positive[few], axis=1, kind="stable")
+        last = n_positive[few, None]
+        picks[few] = np.take_along_axis(order, np.minimum(place, last - 1), axis=1)
+        own = np.take_along_axis(weights[few], picks[few], axis=1)
+        picked[few] = np.where(place < last, own, 0.0)
     return picks, picked

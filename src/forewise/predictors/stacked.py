@@ -38,6 +38,16 @@ class StackedPredictor(Predictor):
         The parts; cloned, never fitted themselves.
     weights : sequence of float, optional
         Nonnegative, one for each part; they are scaled to sum to one. Equal by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X, y = np.arange(40.0)[:, None], np.arange(40.0)
+    >>> parts = [fw.EmpiricalPredictor(), fw.NeighborPredictor(4)]
+    >>> predictor = fw.StackedPredictor(parts, weights=[1, 3]).fit(X, y)
+    >>> predictor.sample([[20.0]], 16, random_state=0).weights.sum()
+    tensor(1., dtype=torch.float64)
     """
 
     predictors: Sequence[Predictor]

@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from forewise import _core
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.base import Predictor
-from forewise.predictors.censoring import N_DRAWS, Completion, expanded, shared
-from forewise.predictors.sampling import (
-    mean_and_std,
-    outcome_order,
-    standardise,
-    weighted_scenarios,
-)
+from forewise.predictors.censoring import N_DRAWS, Completion, expanded
+from forewise.predictors.sampling import mean_and_std, outcome_order, standardise
 from forewise.scenarios import Scenarios
 from forewise.validation.censored import check_censored, require_known
 from forewise.validation.parameters import as_random_state, require_count
@@ -100,6 +96,18 @@ class ForestPredictor(TreePredictor):
         Columns tried at each split, as in scikit-learn; all by default.
     n_jobs : int, optional
         Threads that grow trees, one per core by default. The trees do not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(size=(200, 3))
+    >>> y = 10.0 + 10.0 * (X[:, 0] > 0.5) + random.normal(size=200)
+    >>> forest = fw.ForestPredictor(n_trees=20, random_state=0).fit(X, y)
+    >>> low, high = forest.sample([[0.2, 0.5, 0.5], [0.8, 0.5, 0.5]], 64).values.mean(1)
+    >>> bool(low < 12) and bool(high > 18)
+    True
     """
 
     n_trees: int = 100
@@ -186,10 +194,18 @@ class ForestPredictor(TreePredictor):
             return super()._leaves(X.astype(np.float32))
 
     def _scenarios(self, X: np.ndarray, n_scenarios: int, random: np.random.Generator) -> Scenarios:
-        width = min(n_scenarios, len(self.outcomes_))
-        return weighted_scenarios(
-            self.outcomes_, X, shared(self._weights, self.row_of_), width, random
-        )
+        """Outcomes picked by their weights, as `weighted_scenarios` does, in one compiled pass."""
+        n_outcomes = len(self.outcomes_)
+        row_of = np.arange(n_outcomes) if self.row_of_ is None else self.row_of_
+        share = 1 / np.bincount(row_of)[row_of]
+        whole = (self.left_, self.right_, self.feature_, self.threshold_, self.roots_)
+        forest = (*whole, self.leaf_rows_, self.leaf_starts_, row_of, share, int(row_of.max()) + 1)
+        with np.errstate(over="ignore"):
+            contexts = X.astype(np.float32).astype(np.float64)  # as in `_leaves`
+        shape = len(X), min(n_scenarios, n_outcomes)
+        picks, weights = np.empty(shape, dtype=np.int64), np.empty(shape)
+        _core.pick_from_forest(forest, contexts, random.random(), picks, weights)
+        return Scenarios(self.outcomes_[picks], weights)
 
     def _weights(self, contexts: np.ndarray) -> np.ndarray:
         """Weight of each training row, (n_contexts, n_rows); rows sum to one."""
@@ -269,6 +285,19 @@ def completed(X: Any, y: Any, censored: Any, random_state: Any = 0) -> np.ndarra
 
     For methods that cannot take `censored`; they believe the draws to be outcomes. Each is drawn
     given its context, from what a `ForestPredictor` learns of outcomes beyond bounds.
+
+    Examples
+    --------
+    The third day was sold out after 7; that row gets a draw beyond 7:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.arange(12.0)[:, None]
+    >>> y = np.array([5, 9, 7, 6, 8, 10, 5, 9, 11, 6, 8, 10.0])
+    >>> sold_out = np.arange(12) == 2
+    >>> demand = fw.predictors.completed(X, y, sold_out)
+    >>> bool(demand[2, 0] >= 7), bool((demand[~sold_out, 0] == y[~sold_out]).all())
+    (True, True)
     """
     contexts, outcomes = check_training_data(ForestPredictor(), X, y)
     flags = check_censored(censored, y, outcomes)

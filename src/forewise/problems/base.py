@@ -39,7 +39,14 @@ _DICTS_ARE_NOT_TABLES = (
 
 @dataclass(frozen=True)
 class CertaintyEquivalent:
-    """A statistic of the outcome that decides as well as its whole distribution, and why."""
+    """A statistic of the outcome that decides as well as its whole distribution, and why.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.Newsvendor(shortage=1.0, excess=1.0).certainty_equivalent().statistic
+    'median'
+    """
 
     statistic: Literal["mean", "median"]
     reason: str
@@ -53,6 +60,19 @@ class Problem(ABC):
     `recourse_program`, `training_cost`, `summary`), its `constraints`, `decision_names` and
     `split_decision`, and, where data are known by context, `needs_given`, `n_contexts`, `bound` and
     `for_contexts`. Data that are tensors with gradients get them.
+
+    Examples
+    --------
+    A problem says what a decision costs, and what the cheapest one is for given scenarios:
+
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(shortage=3.0, excess=1.0)
+    >>> problem.cost([[10.0]], [[12.0]])
+    tensor([6.], dtype=torch.float64)
+    >>> fw.solve(problem, fw.Scenarios([[[8.0], [10.0], [12.0], [14.0]]])).decision
+    tensor([[12.]], dtype=torch.float64)
+
+    `CONTRIBUTING.md` has the five steps to one of your own; often a `CvxpyProblem` saves them.
     """
 
     @property
@@ -311,6 +331,15 @@ class RiskAverseProblem(Problem):
 
     The cost of a decision and an outcome is the problem's own. Programs have one more first-stage
     variable behind the decision, the threshold of the tail. The rest is as the problem's.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(shortage=3.0, excess=1.0).with_risk(fw.WorstCase())
+    >>> type(problem).__name__
+    'RiskAverseProblem'
+    >>> fw.solve(problem, fw.Scenarios([[[0.0], [8.0]]])).decision.round(decimals=6)
+    tensor([[6.]], dtype=torch.float64)
     """
 
     problem: Problem
@@ -413,6 +442,14 @@ def certainty_equivalent(problem: Problem) -> CertaintyEquivalent | None:
 
     Where the cost is linear in the outcome it is the mean, in the balanced newsvendor the median:
     a point forecast is then all a decision needs. None where there is no such statistic.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.problems.certainty_equivalent(fw.Newsvendor(1.0, 1.0)).statistic
+    'median'
+    >>> fw.problems.certainty_equivalent(fw.Newsvendor(3.0, 1.0)) is None
+    True
     """
     require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
     return problem.certainty_equivalent()

@@ -28,6 +28,18 @@ class Newsvendor(Problem):
     shortage, excess : float or array (n_items,)
         Cost of a unit too few and of a unit too many, at least 0 and not both 0. Two scalars
         serve any number of items.
+
+    Examples
+    --------
+    A unit too few costs three times as much as one too many, so the order is the 0.75 quantile:
+
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(shortage=3.0, excess=1.0)
+    >>> demand = fw.Scenarios([[[10.0], [20.0], [30.0], [40.0]]])
+    >>> fw.solve(problem, demand).decision
+    tensor([[30.]], dtype=torch.float64)
+    >>> problem.cost([[30.0]], [[33.0]])
+    tensor([9.], dtype=torch.float64)
     """
 
     shortage: torch.Tensor

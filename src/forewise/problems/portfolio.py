@@ -37,6 +37,17 @@ class Portfolio(Problem):
         Largest holding of each asset; none by default.
     lower : float or array (n_assets,)
         Smallest holding of each asset; negative for short sales.
+
+    Examples
+    --------
+    The first asset may lose, the second may not:
+
+    >>> import forewise as fw
+    >>> problem = fw.Portfolio(expected_return=[1.0, 0.5], minimum_return=1.0)
+    >>> scenarios = fw.Scenarios([[[3.0, 0.5], [-1.0, 0.5]]])
+    >>> solution = fw.solve(problem, scenarios)
+    >>> bool((problem.cost(solution.decision, [[-1.0, 0.5]]) < 1e-6).all())
+    True
     """
 
     expected_return: torch.Tensor

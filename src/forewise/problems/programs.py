@@ -71,6 +71,25 @@ class ScenarioProgram:
     lower, upper : tensors (n_contexts | 1, n_z)
         Bounds of the first-stage variables, infinite where there is none.
     recourse_lower, recourse_upper : tensors (n_contexts | 1, n_scenarios | 1, n_u)
+
+    Examples
+    --------
+    Order z at 1, or buy u later at 3, for a demand of 2 or 4: the program by hand.
+
+    >>> import forewise as fw
+    >>> program = fw.ScenarioProgram(
+    ...     weights=[[0.5, 0.5]],
+    ...     q=[[1.0]],
+    ...     d=[[[3.0]]],
+    ...     T=[[[[-1.0]]]],
+    ...     W=[[[[-1.0]]]],
+    ...     r=[[[-2.0], [-4.0]]],
+    ...     lower=[[0.0]],
+    ...     recourse_lower=[[[0.0]]],
+    ... )
+    >>> solution = fw.solve_program(program)
+    >>> solution.decision.round(decimals=6), solution.recourse.round(decimals=6).flatten()
+    (tensor([[4.]], dtype=torch.float64), tensor([0., 0.], dtype=torch.float64))
     """
 
     title: ClassVar[str] = "a linear or quadratic program"
@@ -368,6 +387,18 @@ class ConicProgram:
 
     G, h, T, W, r have the shapes of a `ScenarioProgram`, and leading dimensions of size 1 where
     they are shared. `cones` are those of G and h, `scenario_cones` those of T, W and r.
+
+    Examples
+    --------
+    `CvxpyProblem` makes one where a cost has a norm:
+
+    >>> import cvxpy as cp
+    >>> import forewise as fw
+    >>> z, y = cp.Variable(2, name="place"), cp.Parameter(2, name="customer")
+    >>> problem = fw.CvxpyProblem(cp.Minimize(cp.norm(z - y)), [], decision=z, outcome=y)
+    >>> program = problem.program(fw.Scenarios([[[0.0, 0.0], [2.0, 0.0], [1.0, 3.0]]]))
+    >>> type(program).__name__, program.scenario_cones
+    ('ConicProgram', Cones(kinds=(<ConeKind.SECOND_ORDER: 'second-order'>,), sizes=(3,)))
     """
 
     title: ClassVar[str] = "a conic program"
@@ -420,6 +451,18 @@ class IntegerProgram:
 
     `plain` is the continuous relaxation; `first` ``(n_z,)`` and `recourse` ``(n_u,)`` are masks of
     the variables that are integers.
+
+    Examples
+    --------
+    `CvxpyProblem` makes one where a variable is an integer:
+
+    >>> import cvxpy as cp
+    >>> import forewise as fw
+    >>> z, y = cp.Variable(1, integer=True, name="shifts"), cp.Parameter(1, name="work")
+    >>> cost = cp.sum(10 * z + 30 * cp.pos(y - 8 * z))
+    >>> problem = fw.CvxpyProblem(cp.Minimize(cost), [z >= 0], decision=z, outcome=y)
+    >>> problem.program(fw.Scenarios([[[20.0], [30.0]]])).first
+    tensor([True])
     """
 
     title: ClassVar[str] = "an integer program"
@@ -435,3 +478,12 @@ class IntegerProgram:
 
 #: What `Problem.program` may return.
 Program = ScenarioProgram | ConicProgram | IntegerProgram
+"""What `Problem.program` returns: one of the three forms, by which solvers are chosen.
+
+Examples
+--------
+>>> import forewise as fw
+>>> program = fw.Newsvendor(3.0, 1.0).program(fw.Scenarios([[[8.0], [12.0]]]))
+>>> isinstance(program, fw.problems.Program)
+True
+"""

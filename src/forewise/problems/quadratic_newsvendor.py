@@ -45,6 +45,24 @@ class QuadraticNewsvendor(Problem):
         c (any sign), c_s and c_e (at least 0).
     price, budget : array (n_items,) and float, optional
         Unit prices, and what may be spent. Both or neither.
+
+    Examples
+    --------
+    Two items want 10 each, and the budget buys 12:
+
+    >>> import forewise as fw
+    >>> problem = fw.QuadraticNewsvendor(
+    ...     quadratic=0.0,
+    ...     linear=0.0,
+    ...     shortage_quadratic=1.0,
+    ...     shortage=4.0,
+    ...     excess_quadratic=1.0,
+    ...     excess=1.0,
+    ...     price=[1.0, 1.0],
+    ...     budget=12.0,
+    ... )
+    >>> fw.solve(problem, fw.Scenarios([[[10.0, 10.0]]])).decision.round(decimals=6)
+    tensor([[6., 6.]], dtype=torch.float64)
     """
 
     quadratic: torch.Tensor

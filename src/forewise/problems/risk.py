@@ -27,6 +27,19 @@ class Risk(ABC):
     """A risk measure of costs; a value, passed to `Problem.with_risk`.
 
     `level` is the share of outcomes below the tail; at 1 the tail is the worst case.
+
+    Examples
+    --------
+    Pass one to `with_risk`; here the order hedges against the day with a demand of 100:
+
+    >>> import forewise as fw
+    >>> demand = fw.Scenarios([[[0.0], [10.0], [20.0], [100.0]]])
+    >>> for risk in (fw.Expectation(), fw.MeanCVaR(0.5, 0.5), fw.WorstCase()):
+    ...     problem = fw.Newsvendor(shortage=3.0, excess=1.0).with_risk(risk)
+    ...     print(risk, fw.solve(problem, demand).decision.round(decimals=4).item())
+    Expectation() 20.0
+    MeanCVaR(weight=0.5, level=0.5) 77.5
+    WorstCase() 75.0
     """
 
     level: float
@@ -74,7 +87,16 @@ class Risk(ABC):
 
 @dataclass(frozen=True)
 class Expectation(Risk):
-    """The mean."""
+    """The mean.
+
+    Examples
+    --------
+    It is what every problem minimises unless told otherwise.
+
+    >>> import forewise as fw
+    >>> fw.Expectation()([10.0, 20.0, 30.0, 40.0])
+    tensor(25., dtype=torch.float64)
+    """
 
     level: float = field(default=0.0, init=False, repr=False)  # the tail is everything
 
@@ -86,7 +108,16 @@ class Expectation(Risk):
 
 @dataclass(frozen=True)
 class CVaR(Risk):
-    """Conditional value at risk: the mean of the worst share 1 − level of costs, 0 ≤ level < 1."""
+    """Conditional value at risk: the mean of the worst share 1 − level of costs, 0 ≤ level < 1.
+
+    Examples
+    --------
+    The mean of the worst half is 35, where the mean of all is 25:
+
+    >>> import forewise as fw
+    >>> fw.CVaR(0.5)([10.0, 20.0, 30.0, 40.0])
+    tensor(35., dtype=torch.float64)
+    """
 
     level: float
 
@@ -101,7 +132,16 @@ class CVaR(Risk):
 
 @dataclass(frozen=True)
 class MeanCVaR(Risk):
-    """(1 − weight) · mean + weight · CVaR(level), with 0 ≤ weight ≤ 1 and 0 ≤ level < 1."""
+    """(1 − weight) · mean + weight · CVaR(level), with 0 ≤ weight ≤ 1 and 0 ≤ level < 1.
+
+    Examples
+    --------
+    Half the mean of 25, half the CVaR of 35:
+
+    >>> import forewise as fw
+    >>> fw.MeanCVaR(weight=0.5, level=0.5)([10.0, 20.0, 30.0, 40.0])
+    tensor(30., dtype=torch.float64)
+    """
 
     weight: float
     level: float
@@ -121,7 +161,14 @@ class MeanCVaR(Risk):
 
 @dataclass(frozen=True)
 class WorstCase(Risk):
-    """The largest possible cost."""
+    """The largest possible cost.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.WorstCase()([10.0, 20.0, 30.0, 40.0])
+    tensor(40., dtype=torch.float64)
+    """
 
     level: float = field(default=1.0, init=False, repr=False)
 

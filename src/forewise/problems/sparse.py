@@ -26,6 +26,14 @@ class SparseBlock:
     entries : tensor (n_contexts | 1, [n_scenarios | 1,] n_entries)
         Tensors may require gradients.
     size : (n_rows, n_columns)
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> block = fw.SparseBlock(rows=[0, 1], columns=[2, 0], entries=[[5.0, 7.0]], size=(2, 3))
+    >>> block.dense()
+    tensor([[[0., 0., 5.],
+             [7., 0., 0.]]], dtype=torch.float64)
     """
 
     rows: torch.Tensor

@@ -116,10 +116,9 @@ def decisions(content: Content) -> str:
     if len(made) > _ROWS:
         below = f'<p class="quiet">The first {_ROWS} of {len(made):,} decisions.</p>'
     if "cost_lower" in made:
-        below += (
-            '<p class="quiet">The likely cost is an interval that nine of ten past decisions '
-            "stayed within.</p>"
-        )
+        held = "" if content.evaluation is None else content.evaluation.interval_text
+        text = f"The likely cost is an interval made to hold 90 % of the costs. {held}".strip()
+        below += f'<p class="quiet">{escape(text)}</p>'
     if content.explanation is not None:
         below += f"<details><summary>Why the first of them</summary>{content.explanation.html()}"
         below += "</details>"
@@ -172,10 +171,9 @@ def calibration(content: Content) -> str:
         return ""
     weights = months["n_rows"].to_numpy(dtype=float)
     covered = months["covered"].to_numpy(dtype=float)
-    overall = float((weights * covered).sum() / weights.sum())
     text = (
-        f"{_percent(overall)} of the costs were within their interval; 90 % should be. The band "
-        "has nine of ten months if intervals are right and days independent."
+        f"{content.evaluation.interval_text} The band has nine of ten months if intervals are "
+        "right and days independent; where days are alike, months stray further."
     )
     display = CoverageDisplay([str(m) for m in months.index], covered, weights.astype(int), 0.9)
     return _card(

@@ -24,6 +24,28 @@ class Core:
 
     `below` ≤ 0 ≤ `above`: both 0 is an equality, −inf and inf are no bound. A random right-hand
     side moves both ends of a range. `matrix` also stores the zeros that were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> import forewise as fw
+    >>> core = fw.smps.Core(
+    ...     name="shop",
+    ...     objective="cost",
+    ...     rows=("demand",),
+    ...     columns=("order", "rush"),
+    ...     matrix=sp.csr_matrix([[1.0, 1.0]]),
+    ...     cost=np.array([1.0, 3.0]),
+    ...     constant=0.0,
+    ...     rhs=np.array([10.0]),
+    ...     below=np.array([0.0]),
+    ...     above=np.array([np.inf]),
+    ...     lower=np.zeros(2),
+    ...     upper=np.full(2, np.inf),
+    ... )
+    >>> core.columns
+    ('order', 'rush')
     """
 
     name: str

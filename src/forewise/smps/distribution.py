@@ -12,7 +12,14 @@ Array = np.ndarray
 
 
 class Place(StrEnum):
-    """What of the program is random."""
+    """What of the program is random.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> print(fw.smps.Place.RIGHT_SIDE)
+    right-hand side
+    """
 
     COST = "cost"
     ENTRY = "entry"
@@ -24,7 +31,14 @@ class Place(StrEnum):
 
 
 class Element(NamedTuple):
-    """One random number, by the names of its row and column; "" where it has none."""
+    """One random number, by the names of its row and column; "" where it has none.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> print(fw.smps.Element(fw.smps.Place.COST, column="rush"))
+    cost rush
+    """
 
     place: Place
     row: str = ""
@@ -41,6 +55,15 @@ class Discrete:
 
     `values` is ``(n_realisations, n_elements)``, `probabilities` ``(n_realisations,)``; these sum
     to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> demand = fw.smps.Element(fw.smps.Place.RIGHT_SIDE, row="demand")
+    >>> values, probabilities = np.array([[8.0], [12.0]]), np.array([0.25, 0.75])
+    >>> fw.smps.Discrete("demand", (demand,), values, probabilities).size
+    2
     """
 
     name: str
@@ -69,7 +92,18 @@ FAMILIES = {
 
 @dataclass(frozen=True, eq=False)
 class Continuous:
-    """One element with a density; `FAMILIES` says what the two parameters are."""
+    """One element with a density; `FAMILIES` says what the two parameters are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> demand = fw.smps.Element(fw.smps.Place.RIGHT_SIDE, row="demand")
+    >>> uniform = fw.smps.Continuous(demand, "UNIFORM", 8.0, 12.0)
+    >>> drawn = uniform.sample(100, np.random.default_rng(0))
+    >>> bool((drawn >= 8.0).all() and (drawn <= 12.0).all())
+    True
+    """
 
     element: Element
     family: str

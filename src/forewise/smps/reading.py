@@ -40,9 +40,37 @@ def read(
 
     Examples
     --------
+    Orders at 1 each, rush orders at 3, and a demand of 8 or 12, in the three files:
+
+    >>> from pathlib import Path
     >>> import forewise as fw
-    >>> program = fw.smps.read("lands/")                                # doctest: +SKIP
-    >>> solution = fw.solve_program(program.program(program.sample(500)))  # doctest: +SKIP
+    >>> folder = Path("shop")
+    >>> folder.mkdir(exist_ok=True)
+    >>> core = '''NAME shop
+    ... ROWS
+    ...  N cost
+    ...  G demand
+    ... COLUMNS
+    ...  order cost 1 demand 1
+    ...  rush cost 3 demand 1
+    ... RHS
+    ...  RHS demand 10
+    ... ENDATA'''
+    >>> time = '''TIME shop
+    ... PERIODS
+    ...  order cost TODAY
+    ...  rush demand TOMORROW
+    ... ENDATA'''
+    >>> stoch = '''STOCH shop
+    ... INDEP DISCRETE
+    ...  RHS demand 8 0.5
+    ...  RHS demand 12 0.5
+    ... ENDATA'''
+    >>> for suffix, lines in (("cor", core), ("tim", time), ("sto", stoch)):
+    ...     _ = (folder / f"shop.{suffix}").write_text(lines)
+    >>> program = fw.smps.read(folder)
+    >>> fw.solve_program(program.program(program.scenarios())).decision.round(decimals=6)
+    tensor([[12.]], dtype=torch.float64)
     """
     core, times, stochs = _files(path, time, stoch)
     try:

@@ -28,6 +28,12 @@ MANY_SCENARIOS, LISTABLE_SCENARIOS = 10_000, 10_000_000
 class Realised(NamedTuple):
     """The core's numbers in every scenario: ``(n_contexts, n_scenarios, n)`` where one of them is
     random, else ``(1, 1, n)``.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.smps.Realised._fields
+    ('cost', 'constant', 'entries', 'rhs', 'lower', 'upper')
     """
 
     cost: torch.Tensor  # n_columns
@@ -58,6 +64,35 @@ class TwoStageProgram:
         How many columns the first stage has.
     groups : tuple of Discrete or Continuous
         The random elements, in groups that are independent of each other.
+
+    Examples
+    --------
+    An order at 1, rush orders at 3, and a demand of 8 or 12, with names:
+
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> import forewise as fw
+    >>> core = fw.smps.Core(
+    ...     name="shop",
+    ...     objective="cost",
+    ...     rows=("demand",),
+    ...     columns=("order", "rush"),
+    ...     matrix=sp.csr_matrix([[1.0, 1.0]]),
+    ...     cost=np.array([1.0, 3.0]),
+    ...     constant=0.0,
+    ...     rhs=np.array([10.0]),
+    ...     below=np.array([0.0]),
+    ...     above=np.array([np.inf]),
+    ...     lower=np.zeros(2),
+    ...     upper=np.full(2, np.inf),
+    ... )
+    >>> demand = fw.smps.Element(fw.smps.Place.RIGHT_SIDE, row="demand")
+    >>> values, probabilities = np.array([[8.0], [12.0]]), np.array([0.5, 0.5])
+    >>> groups = (fw.smps.Discrete("demand", (demand,), values, probabilities),)
+    >>> program = fw.smps.TwoStageProgram(core, n_decisions=1, groups=groups)
+    >>> solution = fw.solve_program(program.program(program.scenarios()))
+    >>> program.decision_names, solution.decision.round(decimals=6)
+    (('order',), tensor([[12.]], dtype=torch.float64))
     """
 
     core: Core

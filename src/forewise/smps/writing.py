@@ -23,6 +23,32 @@ def write(program: TwoStageProgram, folder: str | os.PathLike[str]) -> Path:
     Numbers are written with all their digits. SCENARIOS become one block of BLOCKS, and a RANGES
     entry of an equality one of the inequality that it is. The files are called by the program's
     name, and those of that name replaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> import forewise as fw
+    >>> core = fw.smps.Core(
+    ...     name="shop",
+    ...     objective="cost",
+    ...     rows=("demand",),
+    ...     columns=("order", "rush"),
+    ...     matrix=sp.csr_matrix([[1.0, 1.0]]),
+    ...     cost=np.array([1.0, 3.0]),
+    ...     constant=0.0,
+    ...     rhs=np.array([10.0]),
+    ...     below=np.array([0.0]),
+    ...     above=np.array([np.inf]),
+    ...     lower=np.zeros(2),
+    ...     upper=np.full(2, np.inf),
+    ... )
+    >>> demand = fw.smps.Element(fw.smps.Place.RIGHT_SIDE, row="demand")
+    >>> values, probabilities = np.array([[8.0], [12.0]]), np.array([0.5, 0.5])
+    >>> groups = (fw.smps.Discrete("demand", (demand,), values, probabilities),)
+    >>> folder = fw.smps.write(fw.smps.TwoStageProgram(core, 1, groups), "shop_smps")
+    >>> fw.smps.read(folder).n_scenarios
+    2
     """
     core = program.core
     for name in (core.objective, *core.rows, *core.columns):

@@ -28,7 +28,17 @@ P = TypeVar("P", ScenarioProgram, ConicProgram, IntegerProgram)
 
 
 class Solver(ABC):
-    """HOW a problem is solved. A solver holds settings and no state."""
+    """HOW a problem is solved. A solver holds settings and no state.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> solver = fw.solvers.WeightedQuantileSolver()
+    >>> solver.unsupported_reason(fw.Newsvendor(3.0, 1.0)) is None
+    True
+    >>> solver.unsupported_reason(fw.Portfolio([1.0], minimum_return=1.0))
+    'a quantile solves Newsvendor only, not Portfolio; use AutoSolver()'
+    """
 
     @abstractmethod
     def unsupported_reason(self, problem: Problem) -> str | None:
@@ -72,7 +82,20 @@ class TypedSolver(Solver, Generic[P]):
 
 
 class ProgramSolver(TypedSolver[ScenarioProgram]):
-    """A solver of scenario programs, and so of every linear or quadratic problem."""
+    """A solver of scenario programs, and so of every linear or quadratic problem.
+
+    Examples
+    --------
+    Whatever derives from it solves every linear or quadratic problem, with the same result:
+
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(3.0, 1.0)
+    >>> scenarios = fw.Scenarios([[[1.0], [2.0], [3.0], [4.5]]], weights=[[0.2, 0.2, 0.2, 0.4]])
+    >>> for solver in (fw.InteriorPointSolver(), fw.ReferenceSolver()):
+    ...     print(fw.solve(problem, scenarios, solver).decision.round(decimals=5).item())
+    4.5
+    4.5
+    """
 
     program_type = ScenarioProgram
 

@@ -72,7 +72,15 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class WeightedQuantileSolver(Solver):
-    """The newsvendor's decision: each item's weighted quantile of demand, at least 0."""
+    """The newsvendor's decision: each item's weighted quantile of demand, at least 0.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> demand = fw.Scenarios([[[10.0], [20.0], [30.0]]], weights=[[0.5, 0.3, 0.2]])
+    >>> fw.solve(fw.Newsvendor(3.0, 1.0), demand, fw.solvers.WeightedQuantileSolver()).decision
+    tensor([[20.]], dtype=torch.float64)
+    """
 
     def unsupported_reason(self, problem: Problem) -> str | None:
         """Only a `Newsvendor` is solved by a quantile."""
@@ -119,6 +127,17 @@ class DualSearchSolver(Solver):
     crosses zero: one look-up among its sorted scenarios. The spending falls with the
     multiplier, piecewise linearly: many multipliers are tried at once, until the two that
     enclose the budget lie on one piece. It is exact, and as fast as sorting.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> problem = fw.datasets.nvqp_problem(budget=6000.0)
+    >>> data = fw.datasets.nvqp(2, random_state=0)
+    >>> scenarios = data.true_scenarios(50)
+    >>> fast = fw.solve(problem, scenarios, fw.solvers.DualSearchSolver())
+    >>> general = fw.solve(problem, scenarios, fw.InteriorPointSolver())
+    >>> bool((fast.decision - general.decision).abs().max() < 1e-4)
+    True
     """
 
     def unsupported_reason(self, problem: Problem) -> str | None:
@@ -377,10 +396,13 @@ def _solution(
     objective = cost + (weight * scenario_cost).sum((1, 2))
     found = _residuals(costs, demand, decision, slope, objective, limit)
     optimal = valid & (found.worst <= ACCEPTED) & objective.detach().isfinite()
-    status = tuple(
-        Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
-        for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
-    )
+    if bool(optimal.all()):
+        status = (Status.OPTIMAL,) * len(optimal)
+    else:
+        status = tuple(
+            Status.INVALID if not ok else Status.OPTIMAL if good else Status.INACCURATE
+            for ok, good in zip(valid.tolist(), optimal.tolist(), strict=True)
+        )
     return Solution(
         decision=only(optimal, decision),
         recourse=only(optimal, torch.cat([short, over], dim=-1)),

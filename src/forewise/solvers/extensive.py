@@ -5,7 +5,7 @@ What one-at-a-time solvers are given. Scenarios of weight zero are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ class ExtensiveForm:
     E: sp.csc_matrix
     e: Array
     kept: Array  # indices of the scenarios of positive weight
+    n_first: int  # variables of the first stage
 
 
 class ExtensivePoint(NamedTuple):
@@ -78,6 +79,7 @@ def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
         ),
         e=np.concatenate([e, s.ravel()]),
         kept=kept,
+        n_first=n,
     )
 
 
@@ -110,9 +112,8 @@ def scaled_form(form: ExtensiveForm) -> tuple[ExtensiveForm, Units]:
     bend = linear / curvature if curvature > 0 else 0.0
     length = _power_of_two(length or bend)
     cost = _power_of_two(max(linear, curvature * length))
-    scaled = ExtensiveForm(
-        form.P * (length / cost), form.q / cost, 0.0, A, b / length, E, e / length, form.kept
-    )
+    P, q = form.P * (length / cost), form.q / cost
+    scaled = replace(form, P=P, q=q, c=0.0, A=A, b=b / length, E=E, e=e / length)
     return scaled, Units(length, cost, of_A, of_E)
 
 

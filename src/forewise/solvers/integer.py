@@ -34,6 +34,19 @@ class IntegerSolver(TypedSolver[IntegerProgram]):
         How much better than the decision found another one may be, relative to the cost.
     time_limit : float
         Seconds for one context; one that is not done by then is inaccurate.
+
+    Examples
+    --------
+    Whole shifts of 8 hours, before the hours of work are known:
+
+    >>> import cvxpy as cp
+    >>> import forewise as fw
+    >>> z, y = cp.Variable(1, integer=True, name="shifts"), cp.Parameter(1, name="work")
+    >>> cost = cp.sum(100 * z + 30 * cp.pos(y - 8 * z))
+    >>> problem = fw.CvxpyProblem(cp.Minimize(cost), [z >= 0], decision=z, outcome=y)
+    >>> work = fw.Scenarios([[[20.0], [30.0], [40.0]]])
+    >>> fw.solve(problem, work, fw.solvers.IntegerSolver()).decision
+    tensor([[4.]], dtype=torch.float64)
     """
 
     program_type = IntegerProgram

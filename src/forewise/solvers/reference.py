@@ -51,6 +51,16 @@ class ReferenceSolver(ProgramSolver):
     ----------
     tolerance : float
         Feasibility and gap tolerance given to the library.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> problem = fw.Portfolio([1.0, 0.5], minimum_return=1.0, budget=1.5)
+    >>> scenarios = fw.datasets.pop(3, n_assets=2).true_scenarios(50)
+    >>> ours = fw.solve(problem, scenarios)
+    >>> theirs = fw.solve(problem, scenarios, fw.ReferenceSolver())
+    >>> bool((ours.objective - theirs.objective).abs().max() < 1e-8)
+    True
     """
 
     tolerance: float = 1e-9

@@ -40,8 +40,9 @@ class RidgeSolver(Solver):
 
     >>> import forewise as fw
     >>> problem = fw.Portfolio([0.5, 0.5], minimum_return=1.0)
-    >>> fw.solve(problem, fw.Scenarios([[[1.0, 1.0]]]), RidgeSolver(1e-3)).decision
-    tensor([[1.0000, 1.0000]], dtype=torch.float64)
+    >>> solution = fw.solve(problem, fw.Scenarios([[[1.0, 1.0]]]), fw.solvers.RidgeSolver(1e-3))
+    >>> solution.decision.round(decimals=4)
+    tensor([[1., 1.]], dtype=torch.float64)
     """
 
     weight: float

@@ -72,6 +72,16 @@ class RiskSolver(Solver):
         Solves the programs.
     max_rounds : int
         Programs that may be solved for a quadratic cost.
+
+    Examples
+    --------
+    `AutoSolver` takes it for problems `with_risk`; by itself it says how many programs at most.
+
+    >>> import forewise as fw
+    >>> problem = fw.Newsvendor(3.0, 1.0).with_risk(fw.CVaR(0.5))
+    >>> demand = fw.Scenarios([[[0.0], [10.0], [20.0], [100.0]]])
+    >>> fw.solve(problem, demand, fw.solvers.RiskSolver(max_rounds=20)).status[0].name
+    'OPTIMAL'
     """
 
     general: ProgramSolver = field(default_factory=InteriorPointSolver)

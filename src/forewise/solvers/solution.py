@@ -16,7 +16,16 @@ _SHOWN = 5  # failed contexts that an error message lists
 
 
 class Status(StrEnum):
-    """How a context ended; `advice` says what to do about it."""
+    """How a context ended; `advice` says what to do about it.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> [status.name for status in fw.Status]
+    ['OPTIMAL', 'INFEASIBLE', 'UNBOUNDED', 'NONCONVEX', 'INVALID', 'INACCURATE', 'STOPPED']
+    >>> print(fw.Status.INFEASIBLE.advice)
+    no decision meets all constraints: relax a bound or a budget
+    """
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -48,6 +57,17 @@ class Duals:
     """Multipliers of the program's rows; those of inequalities are nonnegative.
 
     A multiplier is the rate at which the optimal cost falls as its right-hand side grows.
+
+    Examples
+    --------
+    What one more unit of budget is worth:
+
+    >>> import forewise as fw
+    >>> costs = dict(quadratic=0, linear=0, shortage_quadratic=1, shortage=4, excess_quadratic=1)
+    >>> problem = fw.QuadraticNewsvendor(**costs, excess=1, price=[1, 1], budget=12)
+    >>> solution = fw.solve(problem, fw.Scenarios([[[10.0, 10.0]]]))
+    >>> solution.duals.inequality.round(decimals=4)
+    tensor([[ 0.,  0., 12.]], dtype=torch.float64)
     """
 
     inequality: torch.Tensor  # of G z ≤ h (n_contexts, n_rows)
@@ -66,7 +86,18 @@ class Duals:
 
 @dataclass(frozen=True, eq=False)
 class ConeDuals:
-    """Multipliers of the rows of a `ConicProgram` that lie in cones; they lie in the dual cones."""
+    """Multipliers of the rows of a `ConicProgram` that lie in cones; they lie in the dual cones.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import forewise as fw
+    >>> z, y = cp.Variable(2, name="place"), cp.Parameter(2, name="customer")
+    >>> problem = fw.CvxpyProblem(cp.Minimize(cp.norm(z - y)), [], decision=z, outcome=y)
+    >>> solution = fw.solve(problem, fw.Scenarios([[[0.0, 0.0], [2.0, 0.0], [1.0, 3.0]]]))
+    >>> solution.cone_duals.scenario.shape
+    torch.Size([1, 3, 3])
+    """
 
     first: torch.Tensor  # of h − G z ∈ K (n_contexts, n_rows)
     scenario: torch.Tensor  # of r_j − T_j z − W_j u_j ∈ K (n_contexts, n_scenarios, n_rows)
@@ -80,6 +111,15 @@ class Certificate:
     """Proof that one context is infeasible or unbounded, checked against the raw data.
 
     `residual` is how far the proof is from exact, relative to what it proves.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> problem = fw.Portfolio([1.0], minimum_return=100.0, upper=1.0)
+    >>> solution = fw.solve(problem, fw.Scenarios([[[1.0], [2.0]]]), on_failure="return")
+    >>> certificate = solution.certificates[0]
+    >>> certificate.status.name, certificate.residual < 1e-8
+    ('INFEASIBLE', True)
     """
 
     status: Status
@@ -108,14 +148,16 @@ class Solution:
     duals : Duals
     status : tuple of Status, one per context
     primal_residual : tensor (n_contexts,)
-        Largest violation of a row, relative to its coefficients and the size of the solution.
-        Where the coefficients of the variables lie more than 2^10 apart, all three residuals are
-        measured in units in which they are alike.
+        Largest violation of a row, relative to its coefficients and the size of the solution; that
+        of a row of the first stage relative to that stage's size, which may be much smaller. Where
+        the coefficients of the variables lie more than 2^10 apart, all three residuals are measured
+        in units in which they are alike.
     dual_residual : tensor (n_contexts,)
         Largest violation of stationarity, relative to the cost coefficients.
     gap : tensor (n_contexts,)
         Primal minus dual objective, relative to the objective, or to a tenth of the size of the
-        costs times that of the solution where that is larger.
+        costs times that of the solution where that is larger. The part of each row of the first
+        stage, relative to the size of the costs times that of the first stage, counts, too.
     certificates : mapping from context to Certificate
         For the contexts that are infeasible or unbounded.
     cone_duals : ConeDuals, or None where there are no cones
@@ -123,6 +165,20 @@ class Solution:
         First-stage variables of the program that are not the decision: where the tail of a risk
         begins, an absolute value in a constraint.
     iterations : tensor (n_contexts,)
+
+    Examples
+    --------
+    Everything about how each context ended, as tensors:
+
+    >>> import forewise as fw
+    >>> problem = fw.Portfolio([1.0], minimum_return=1.0, upper=5.0)
+    >>> scenarios = fw.Scenarios([[[-1.0], [2.0]], [[float("nan")] * 1] * 2])
+    >>> solution = fw.solve(problem, scenarios, on_failure="return")
+    >>> [status.name for status in solution.status]
+    ['OPTIMAL', 'INVALID']
+    >>> solution.decision.round(decimals=6), solution.objective.round(decimals=6)
+    (tensor([[1.],
+            [nan]], dtype=torch.float64), tensor([0.5000,    nan], dtype=torch.float64))
     """
 
     decision: torch.Tensor
@@ -186,9 +242,9 @@ class Solution:
 
     def resolved(self, solve: Callable[[torch.Tensor], Solution]) -> Solution:
         """The solution with its inaccurate contexts solved again; `solve` takes their indices."""
-        again = [i for i, status in enumerate(self.status) if status is Status.INACCURATE]
-        if not again:
+        if Status.INACCURATE not in self.status:
             return self
+        again = [i for i, status in enumerate(self.status) if status is Status.INACCURATE]
         return self.with_contexts(again, solve(torch.tensor(again, device=self.decision.device)))
 
     def with_contexts(self, contexts: list[int], other: Solution) -> Solution:

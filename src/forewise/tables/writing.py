@@ -7,7 +7,9 @@ import secrets
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
+from pandas.api.types import is_float_dtype
 
 from forewise.exceptions import InvalidInputError, MissingDependencyError, StorageError
 
@@ -59,8 +61,12 @@ class Writer:
         """Write the rows of a piece after those before it."""
         if self._kind == ".csv":
             header = not self.rows
-            table.to_csv(
-                self._sink, index=False, header=header, float_format="%.10g", lineterminator="\n"
+            texts = {
+                name: _texts(column) if is_float_dtype(column.dtype) else column
+                for name, column in table.items()
+            }
+            pd.DataFrame(texts, index=table.index).to_csv(
+                self._sink, index=False, header=header, lineterminator="\n"
             )
         elif self._kind == ".parquet":
             self._append_parquet(table)
@@ -104,6 +110,15 @@ class Writer:
         if self._sink is None:
             self._sink = ParquetWriter(self._temporary, rows.schema)
         self._sink.write_table(rows)
+
+
+def _texts(column: pd.Series) -> list[str | None]:
+    """Numbers with ten digits, formatted at once; None where missing."""
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    texts: list[str | None] = list(("%.10g\n" * len(values) % tuple(values.tolist())).split("\n"))
+    for place in np.flatnonzero(np.isnan(values)).tolist():
+        texts[place] = None
+    return texts[:-1]
 
 
 def _lacking(package: str) -> MissingDependencyError:

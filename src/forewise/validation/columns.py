@@ -45,6 +45,16 @@ class Columns:
     ----------
     parts : list
         The encoding of each column, in the order of the columns. Made by `from_frame`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import forewise as fw
+    >>> table = pd.DataFrame({"price": ["1,50", "2,00", "2,50"] * 3, "shop": ["a", "b", "c"] * 3})
+    >>> columns = fw.features.Columns.from_frame(table)
+    >>> columns.encode(table[:2])
+    array([[1.5, 1. , 0. , 0. , 0. ],
+           [2. , 0. , 1. , 0. , 0. ]])
     """
 
     parts: list[Any]

@@ -49,6 +49,9 @@ class Column(Protocol):
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
         """Features (n_rows, n_features); values not seen in training are reported."""
 
+    def decode(self, features: np.ndarray) -> list[Any]:
+        """The values (n_rows,) behind features, None where missing, rare, or not to be told."""
+
 
 @dataclass(frozen=True)
 class NumberColumn:
@@ -74,18 +77,25 @@ class NumberColumn:
 
     @property
     def note(self) -> str:
-        return f"missing ones become {self.fill:g}, with an indicator" if self.missing else ""
+        filled = f"missing ones become {self.fill:g}, with an indicator" if self.missing else ""
+        comma = "with decimal commas" if self.decimal == "," else ""
+        return "; ".join(filter(None, [comma, filled]))
 
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
         values = numbers(self.name, column, self.decimal)
         return _filled(self, values, report)
+
+    def decode(self, features: np.ndarray) -> list[Any]:
+        known = features[:, 1] == 0 if self.missing else np.ones(len(features), dtype=bool)
+        values = features[:, 0].tolist()
+        return [value if seen else None for value, seen in zip(values, known, strict=True)]
 
 
 @dataclass(frozen=True)
 class BooleanColumn:
     """Yes or no in any spelling, as 1 and 0; missing ones are 0, with an indicator if any were.
 
-    Where "x" is the only value, an empty cell means no (`crosses`).
+    Where the only value means yes, such as "x", an empty cell means no (`crosses`).
     """
 
     name: str
@@ -112,6 +122,11 @@ class BooleanColumn:
     def encode(self, column: pd.Series, report: list[str]) -> np.ndarray:
         values = booleans(self.name, column)
         return _filled(self, values, [] if self.crosses else report)
+
+    def decode(self, features: np.ndarray) -> list[Any]:
+        known = features[:, 1] == 0 if self.missing else np.ones(len(features), dtype=bool)
+        values = (features[:, 0] > 0).tolist()
+        return [value if seen else None for value, seen in zip(values, known, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -170,6 +185,10 @@ class CategoryColumn:
             )
         return (place[:, None] == np.arange(len(self.features))).astype(np.float64)
 
+    def decode(self, features: np.ndarray) -> list[Any]:
+        named = [*self.categories, *[None] * (len(self.features) - len(self.categories))]
+        return [named[place] for place in features.argmax(axis=1).tolist()]
+
 
 @dataclass(frozen=True)
 class DateColumn:
@@ -224,6 +243,9 @@ class DateColumn:
             parts.append(absent * 1.0)
         return np.column_stack(parts)
 
+    def decode(self, features: np.ndarray) -> list[Any]:
+        return [None] * len(features)
+
     def _in_zone(self, column: pd.Series) -> pd.Series:
         """The times in the zone of training: its hours and days are meant."""
         if self.zone is None or not is_moment(column):
@@ -265,6 +287,9 @@ class IgnoredColumn:
                     f"was {self.reason}"
                 )
         return np.empty((len(column), 0))
+
+    def decode(self, features: np.ndarray) -> list[Any]:
+        return [None] * len(features)
 
 
 KINDS: dict[str, Any] = {

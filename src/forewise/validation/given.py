@@ -30,6 +30,13 @@ class Given:
     parts : dict, optional
         Values by name, for names that are no Python names.
     **by_name : arrays, tensors, series or data frames (n_contexts, *shape)
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> known = fw.Given(price=[4.0, 5.0, 6.0], room=[10.0, 20.0, 30.0])
+    >>> known[[0, 2]]
+    Given(price, room; 2 rows)
     """
 
     parts: dict[str, Any]

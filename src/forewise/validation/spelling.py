@@ -17,15 +17,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Spellings of a missing value, in lower case.
-MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "?", "-", "<na>", "nat"}
+MISSING = {
+    *("", "na", "n/a", "n.a.", "k.a.", "k. a.", "nan", "null", "?", "-", "--", "–", "—", "<na>"),
+    *("nat", "#n/a", "#nv", "#value!", "#wert!", "#ref!", "#bezug!", "#div/0!", "#name?"),
+}
 _TRUE = {"1", "true", "t", "yes", "y", "on", "ja", "j", "oui", "si", "sí", "wahr", "vrai", "x", "✓"}
+_CROSSES = _TRUE - {"1"}  # where it is the only value, an empty cell means no
 _FALSE = {"0", "false", "f", "no", "n", "off", "nein", "non", "falsch", "faux"}
 
+_CURRENCY = " €$£¥"
 _POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _GROUPED_POINT = re.compile(r"[+-]?\d{1,3}([ ',]\d{3})+(\.\d+)?")  # 1,234.5
 _GROUPED_COMMA = re.compile(r"[+-]?\d{1,3}([ '.]\d{3})+(,\d+)?")  # 1.234,5
 _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: 1234 or 1.234
+_POINTED_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ](.+))?")
 _DAY_FIRST = re.compile(r"(\d{1,2})[.-](\d{1,2})[.-](\d{4}|\d{2})(?: (.+))?")
@@ -50,13 +56,14 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, list[str | None]]:
 def as_booleans(texts: Iterable[str | None]) -> dict[str, float] | None:
     """1 for each spelling of yes and 0 for each of no; None unless the column has both.
 
-    A column whose only value is "x" or "✓" is boolean too: its empty cells mean no.
+    A column whose only value means yes ("x", "yes") is boolean too: its empty cells mean no. One
+    of nothing but 1 is a number.
     """
     present = {text for text in texts if text is not None}
     lower = {text.lower() for text in present}
     if not present or not lower <= _TRUE | _FALSE:
         return None
-    if not (lower & _TRUE and lower & _FALSE) and not lower <= {"x", "✓"}:
+    if not (lower & _TRUE and lower & _FALSE) and not lower <= _CROSSES:
         return None
     return {text: float(text.lower() in _TRUE) for text in present}
 
@@ -67,19 +74,24 @@ def as_numbers(texts: Iterable[str | None], decimal: str) -> dict[str, float]:
     separators = str.maketrans("", "", " '" + ("," if decimal == "." else "."))
     numbers = {}
     for text in texts:
-        spaced = (text or "").replace("\u00a0", " ")
+        spaced = _bare(text or "")
         if plain.fullmatch(spaced) or grouped.fullmatch(spaced):
             numbers[str(text)] = float(spaced.translate(separators).replace(decimal, "."))
     return numbers
 
 
+def _bare(text: str) -> str:
+    """A number's text with plain spaces, and without the sign of a currency around it."""
+    return text.replace("\u00a0", " ").replace("\u202f", " ").strip(_CURRENCY)
+
+
 def decimal_mark(texts: Iterable[str | None]) -> str | None:
     """The decimal point or comma of a column's numbers; None where not all texts are numbers."""
-    present = [text.replace("\u00a0", " ") for text in texts if text is not None]
+    present = [_bare(text) for text in texts if text is not None]
     if not present:
         return None
     if all(_POINT.fullmatch(text) for text in present):
-        return "."
+        return "," if _are_thousands(present) else "."
     if all(_COMMA.fullmatch(text) for text in present):
         # If three digits follow every comma (1,234 and 12,500), commas separate thousands: few
         # columns have three decimals throughout. 0,125 can only be a decimal comma.
@@ -90,6 +102,21 @@ def decimal_mark(texts: Iterable[str | None]) -> str | None:
     if all(_COMMA.fullmatch(text) or _GROUPED_COMMA.fullmatch(text) for text in present):
         return ","
     return None
+
+
+def _are_thousands(texts: list[str]) -> bool:
+    """Whether points separate thousands: 1.090 beside 980 and 50.
+
+    Three digits follow every point, and what is below a thousand has none. Decimals have three
+    digits throughout too, as 1.250 beside 0.980 and 50.000, but then in every number.
+    """
+    pointed = [text for text in texts if "." in text]
+    plain = [text.lstrip("+-") for text in texts if "." not in text]
+    return (
+        bool(pointed and plain)
+        and all(_POINTED_THOUSANDS.fullmatch(text) for text in pointed)
+        and all(text.isdecimal() and len(text) <= 3 for text in plain)
+    )
 
 
 def as_days(texts: Iterable[str | None], day_first: bool | None = None) -> dict[str, Any] | None:

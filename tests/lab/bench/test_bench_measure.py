@@ -8,9 +8,10 @@ import pytest
 
 from forewise_lab.bench.accuracy import relative_errors, violation
 from forewise_lab.bench.instances import nvqp, recourse
+from forewise_lab.bench.measuring import measure
 from forewise_lab.bench.peers import Answer, ClarabelLoop, Gradient, PeerFailedError, Prepared
 from forewise_lab.bench.results import Measurement, Measurements, Quantity, between, fitted_exponent
-from forewise_lab.bench.solver import measure
+from forewise_lab.bench.solver import ASSESSMENT
 from forewise_lab.bench.solver_report import FOREWISE, LARGEST_EXPONENT, bars_of
 
 
@@ -78,7 +79,7 @@ def silent(_):
 def test_peers_take_turns_after_a_warm_up(instance, best):
     diary = []
     peers = [FakePeer("a", best, diary), FakePeer("b", best, diary)]
-    rows = measure(instance, peers, repeats=2, announce=silent)
+    rows = measure(instance, peers, 2, silent, ASSESSMENT)
     assert diary == ["a", "a'", "b", "b'"] * 3
     found = {(row.peer, row.quantity): row for row in rows}
     assert set(found) == {
@@ -90,7 +91,7 @@ def test_peers_take_turns_after_a_warm_up(instance, best):
 
 def test_long_solves_are_not_repeated_and_short_ones_more_often(instance, best):
     slow, fast = FakePeer("slow", best, seconds=40.0), FakePeer("fast", best, seconds=0.004)
-    rows = measure(instance, [slow, fast], repeats=2, announce=silent)
+    rows = measure(instance, [slow, fast], 2, silent, ASSESSMENT)
     assert len(slow.diary) == 2
     assert len(fast.diary) == 2 * (2 + 2 * 5)  # a short call is warmed up twice
     found = {(row.peer, row.quantity): row for row in rows}
@@ -105,7 +106,7 @@ def test_who_cannot_solve_it_is_noted_and_the_others_are_measured(instance, best
         FakePeer("failing", best, fails=True),
         FakePeer("able", best),
     ]
-    rows = measure(instance, peers, repeats=1, announce=silent)
+    rows = measure(instance, peers, 1, silent, ASSESSMENT)
     notes = {row.peer: row.note for row in rows if row.quantity == Quantity.SKIPPED}
     assert notes == {"refusing": "linear only", "failing": "failed: too hard"}
     assert "able" in {row.peer for row in rows if row.quantity == Quantity.FORWARD}
@@ -113,7 +114,9 @@ def test_who_cannot_solve_it_is_noted_and_the_others_are_measured(instance, best
 
 def test_poor_answers_are_marked(instance, best):
     poor = Answer(best.decision * 0.9, n_unsolved=1)
-    rows = measure(instance, [FakePeer("good", best), FakePeer("poor", poor)], 1, silent)
+    rows = measure(
+        instance, [FakePeer("good", best), FakePeer("poor", poor)], 1, silent, ASSESSMENT
+    )
     found = {row.peer: row for row in rows if row.quantity == Quantity.FORWARD}
     assert found["good"].relative_error < 1e-6
     assert found["good"].note == ""

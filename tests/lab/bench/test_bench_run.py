@@ -2,9 +2,7 @@
 
 import csv
 import io
-import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -15,6 +13,8 @@ from rich.console import Console
 from forewise_lab.bench import run_solver_bench
 from forewise_lab.bench.peers import ClarabelLoop, HighsLoop, Peer
 from forewise_lab.bench.results import Quantity
+from forewise_lab.bench.solver import memory_of
+from forewise_lab.distributed import in_new_process
 from forewise_lab.machine import one_core, write_whole
 
 FILES = {"solver.csv", "solver.md", "solver.png", "solver.svg", "machine.txt"}
@@ -138,8 +138,7 @@ def test_one_core_is_given_back():
 
 def test_memory_of_a_larger_instance_is_seen():
     # In a process of its own: what this one has used before would hide it.
-    command = [sys.executable, "-m", "forewise_lab.bench.solver", "pop", "8", "2048"]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    found = in_new_process(memory_of, "pop", 8, 2048)
     # The scenarios alone are 8 × 2048 × 15 numbers of 8 bytes.
     assert found[Quantity.ABOVE_BASELINE] > 8 * 2048 * 15 * 8 / 1024**2
     assert found[Quantity.PEAK] > found[Quantity.ABOVE_BASELINE]

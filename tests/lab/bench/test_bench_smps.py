@@ -78,20 +78,21 @@ def outcome(objective, violation=0.0, verdict=SOLVED):
 
 def test_the_best_answer_keeps_the_constraints():
     errors = run.relative_errors(
+        None,
         {
             "right": outcome(100.0),
             "near": outcome(100.00001),
             "cheating": outcome(50.0, violation=0.1),
             "wrong": outcome(101.0),
             "nothing": outcome(math.nan, math.nan),
-        }
+        },
     )
     assert errors["right"] == 0
     assert errors["near"] == pytest.approx(1e-7)
     assert errors["cheating"] == pytest.approx(0.5)
     assert errors["wrong"] == pytest.approx(0.01)
     assert errors["nothing"] == math.inf
-    assert run.relative_errors({"alone": outcome(1.0, 1.0)}) == {"alone": math.inf}
+    assert run.relative_errors(None, {"alone": outcome(1.0, 1.0)}) == {"alone": math.inf}
 
 
 def row(name, size, peer, seconds=None, note="", quantity=Quantity.FORWARD):

@@ -12,11 +12,11 @@ import torch
 
 from forewise.datasets import Dataset
 from forewise.exceptions import InvalidInputError, MissingDataError
-from forewise.solvers import AutoSolver
 from forewise_lab.datasets import bakery_newsvendor, oven_problem
 from forewise_lab.experiments import load_settings, read_rows, rolling, run, runner
 from forewise_lab.experiments.cases import decide_rows, fit_trial, trials_of
-from forewise_lab.experiments.methods import ForesightRule
+from forewise_lab.experiments.kinds import Solvers
+from forewise_lab.experiments.methods import Task, foresight_rule
 from forewise_lab.experiments.rolling import (
     CaseGrid,
     evaluation_windows,
@@ -154,7 +154,8 @@ def test_nobody_pays_less_than_who_knows_the_future(cvar):
     random = np.random.default_rng(0)
     problem, y = oven_problem(cvar=cvar), random.gamma(2.0, 18.0, (200, 3))
     test = Dataset(np.zeros((200, 1)), y, ["x"], ["a", "b", "c"])
-    decided = torch.from_numpy(ForesightRule(problem, test, AutoSolver()).decide(test.X, 1, 0))
+    task = Task(problem, test, test, test, 1, 0, Solvers())
+    decided = torch.from_numpy(foresight_rule(task).decide(test.X, 1, 0))
     plain, seen = oven_problem(), torch.from_numpy(y)
     assert float((decided.sum(1) - 100).max()) <= 1e-6
     least = plain.cost(decided, seen)

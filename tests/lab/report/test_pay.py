@@ -10,9 +10,8 @@ import pytest
 
 from forewise.evaluation import Difference
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise_lab.experiments import load_settings, rolling, run
+from forewise_lab.experiments import Settings, load_settings, rolling, run
 from forewise_lab.experiments.cases import cost_or_risk
-from forewise_lab.experiments.rolling import CaseGrid
 from forewise_lab.report import write_pay_page
 from forewise_lab.report.cases import gather_cases
 from forewise_lab.report.pay import (
@@ -105,15 +104,11 @@ def test_who_knows_the_future_is_reported_apart_from_methods(settings, folder):
 
 def test_a_page_has_no_rows_of_a_quick_run(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(rolling, "load_case", load_made_up)
-    monkeypatch.setattr(CaseGrid, "__init__", without_shrinking(CaseGrid.__init__))
+    # Cases that are made up have no quick version.
+    monkeypatch.setattr(Settings, "quick", lambda self: self)
     run("shops", ["real-saa"], settings=settings, output=tmp_path, quick=True, progress=False)
     with pytest.raises(InvalidInputError, match="quick"):
         write_pay_page(tmp_path, tmp_path / "page.md", settings)
-
-
-def without_shrinking(make):
-    """The grid of whole cases: those that are made up have no quick version."""
-    return lambda self, *arguments: make(self, *arguments[:5])
 
 
 def test_equal_costs_are_all_bold(settings, folder):

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from forewise.problems import ScenarioProgram
-from forewise.solvers.conic.sparse_batch import Piece, SparseBatch, assemble, for_all, joined
-from forewise_lab.bench.instances import Instance
+import forewise as fw
+from forewise.problems.cones import Cones
+from forewise.problems.programs import ConicProgram
+from forewise.solvers.conic.form import ConicForm
 
 Array = np.ndarray
 
@@ -45,11 +46,13 @@ class Gradient:
 class Prepared:
     """A built instance; each call solves it anew.
 
-    `forward_backward` solves and differentiates; None where the peer cannot.
+    `forward_backward` solves and differentiates; None where the peer cannot. `seconds` of building
+    are measured from outside where it does not say them.
     """
 
-    forward: Callable[[], Answer]
+    forward: Callable[[], Any]
     forward_backward: Callable[[], Gradient] | None = None
+    seconds: float = 0.0
 
 
 class PeerFailedError(RuntimeError):
@@ -75,12 +78,12 @@ class Peer(ABC):
             return f"{self.name} {reason}; install it with: {self.install}"
         return None
 
-    def supports(self, program: ScenarioProgram) -> str | None:
+    def supports(self, program: fw.ScenarioProgram) -> str | None:
         """None if it can solve the program, else one line that says why not."""
         return None
 
     @abstractmethod
-    def prepare(self, instance: Instance) -> Prepared:
+    def prepare(self, instance: Any) -> Prepared:
         """Everything that is done once for an instance; its time is shown apart."""
 
 
@@ -90,51 +93,20 @@ def gradient(loss: torch.Tensor, leaves: dict[str, torch.Tensor]) -> Gradient:
     return Gradient({name: g.numpy() for name, g in zip(leaves, found, strict=True)})
 
 
-def split_solution(x: Array, program: ScenarioProgram, n_unsolved: int = 0) -> Answer:
+def split_solution(x: Array, program: fw.ScenarioProgram, n_unsolved: int = 0) -> Answer:
     """The answer in a batch of lifted solutions x = (z, u_1, …, u_M)."""
     n, k = program.n_decisions, program.n_recourse
     recourse = x[:, n:].reshape(len(x), program.n_scenarios, k)
     return Answer(x[:, :n], recourse, n_unsolved)
 
 
-@dataclass(frozen=True, eq=False)
-class LiftedProgram:
-    """Every context's extensive form in one sparsity pattern, which batched peers are given:
+def lift(program: fw.ScenarioProgram) -> ConicForm:
+    """Every context's extensive form in one sparsity pattern, which batched peers are given.
 
-    min ½ x'P x + q'x   s.t.  A x = b (first rows), A x ≤ b (the rest),   x = (z, u_1, …, u_M)
+    The scenarios must all have positive weight. A P that contexts share has a leading 1.
     """
-
-    P: SparseBatch
-    q: torch.Tensor
-    A: SparseBatch
-    b: torch.Tensor
-    n_equalities: int
-
-
-def lift(program: ScenarioProgram) -> LiftedProgram:
-    """The lifted program of a batch whose scenarios all have positive weight."""
-    M, n, k = program.n_scenarios, program.n_decisions, program.n_recourse
-    weights = program.weights
-    n_first, n_rest = program.E.shape[1], program.V.shape[2]
-    rows = program.W.shape[2]
-    n_equalities = n_first + M * n_rest
-    below = n_equalities + program.G.shape[1]
-    width = n + M * k
-    pieces = [
-        Piece(program.E[:, None], 0, 0, 0, 0),
-        Piece(for_all(program.F, M), n_first, n_rest, 0, 0),
-        Piece(for_all(program.V, M), n_first, n_rest, n, k),
-        Piece(program.G[:, None], n_equalities, 0, 0, 0),
-        Piece(for_all(program.T, M), below, rows, 0, 0),
-        Piece(for_all(program.W, M), below, rows, n, k),
-    ]
-    weighted = weights[:1] if (weights == weights[:1]).all() else weights
-    quadratic = Piece(weighted[:, :, None, None] * program.D, n, k, n, k)
-    right = [program.e, for_all(program.s, M), program.h, for_all(program.r, M)]
-    return LiftedProgram(
-        P=assemble((width, width), [Piece(program.P[:, None], 0, 0, 0, 0), quadratic]),
-        q=joined([program.q, weights[:, :, None] * program.d], program.n_contexts),
-        A=assemble((below + M * rows, width), pieces),
-        b=joined(right, program.n_contexts),
-        n_equalities=n_equalities,
-    )
+    no_rows = program.q.new_zeros(1, 0, program.n_decisions), program.q.new_zeros(1, 0)
+    form = ConicForm.from_program(ConicProgram.from_first_stage(program, Cones(), *no_rows))
+    values = form.P.values
+    shared = values[:1] if (values == values[:1]).all() else values
+    return replace(form, P=replace(form.P, values=shared))

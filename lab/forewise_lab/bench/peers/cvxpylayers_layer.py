@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from forewise.problems import ScenarioProgram
+import forewise as fw
 from forewise.problems.cvxpy.expressions import import_cvxpy
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
@@ -39,7 +39,7 @@ class CvxpyLayersPeer(Peer):
     largest: int = 1000
     packages: ClassVar[tuple[str, ...]] = ("cvxpylayers.torch", "diffcp")
 
-    def supports(self, program: ScenarioProgram) -> str | None:
+    def supports(self, program: fw.ScenarioProgram) -> str | None:
         size = program.n_decisions + program.n_scenarios * program.n_recourse
         if size > self.largest:
             return f"not run beyond {self.largest} variables, here {size}"
@@ -116,7 +116,7 @@ def quiet_conversions() -> Iterator[None]:
         yield
 
 
-def _layer(program: ScenarioProgram) -> tuple[Any, list[torch.Tensor]]:
+def _layer(program: fw.ScenarioProgram) -> tuple[Any, list[torch.Tensor]]:
     cp = import_cvxpy()
     z = cp.Variable(program.n_decisions)
     u = cp.Variable((program.n_scenarios, program.n_recourse))
@@ -126,7 +126,7 @@ def _layer(program: ScenarioProgram) -> tuple[Any, list[torch.Tensor]]:
     return make_layer(problem, parameters.made, [z, u]), parameters.values
 
 
-def _cost(program: ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> Any:
+def _cost(program: fw.ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> Any:
     cp = import_cvxpy()
     weights = program.weights[:1, :, None]
     cost = parameters.block(program.q, z.shape) @ z
@@ -139,7 +139,7 @@ def _cost(program: ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> 
     return cost
 
 
-def _constraints(program: ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> list[Any]:
+def _constraints(program: fw.ScenarioProgram, parameters: _Parameters, z: Any, u: Any) -> list[Any]:
     cp = import_cvxpy()
     M, (touching, n_z), (rows, n_u) = u.shape[0], program.T.shape[2:], program.W.shape[2:]
     if program.T.shape[1] == 1:

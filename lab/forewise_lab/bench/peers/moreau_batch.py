@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 
+from forewise.solvers.conic.form import ConicForm
 from forewise.solvers.conic.sparse_batch import SparseBatch
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
     Answer,
     Gradient,
-    LiftedProgram,
     Peer,
     Prepared,
     gradient,
@@ -40,7 +41,10 @@ class MoreauBatch(Peer):
         leaves = instance.leaves()
         program = instance.program_of(leaves)
         lifted, positive = without_sign_rows(lift(program))
-        solver = _solver(lifted, positive, instance.n_contexts)
+        pattern = [part for M in (lifted.P, lifted.A) for part in (M.row_offsets, M.columns)]
+        solver = moreau_solver(
+            lifted.A.shape, pattern, lifted.n_equalities, positive, instance.n_contexts, True
+        )
         # P and A without a batch where contexts share both.
         shared = len(lifted.P.values) == len(lifted.A.values) == 1
         matrices = [
@@ -64,7 +68,7 @@ class MoreauBatch(Peer):
         return Prepared(forward, forward_backward)
 
 
-def without_sign_rows(lifted: LiftedProgram) -> tuple[LiftedProgram, list[int]]:
+def without_sign_rows(lifted: ConicForm) -> tuple[ConicForm, list[int]]:
     """The program without its rows −x_i ≤ 0, and the variables i that they kept nonnegative."""
     A = lifted.A
     counts = np.bincount(A.rows, minlength=A.shape[0])
@@ -82,26 +86,33 @@ def without_sign_rows(lifted: LiftedProgram) -> tuple[LiftedProgram, list[int]]:
         values=A.values[:, entry_stays],
     )
     positive = sorted({int(column) for column in A.columns[~entry_stays]})
-    b = lifted.b[:, ~is_sign]
-    return LiftedProgram(lifted.P, lifted.q, rest, b, lifted.n_equalities), positive
+    return replace(lifted, A=rest, b=lifted.b[:, ~is_sign]), positive
 
 
-def _solver(lifted: LiftedProgram, positive: list[int], n_contexts: int) -> moreau.torch.Solver:
+def moreau_solver(
+    shape: tuple[int, int],
+    pattern: Sequence[np.ndarray],
+    n_equalities: int,
+    positive: list[int],
+    n_contexts: int,
+    differentiable: bool,
+) -> moreau.torch.Solver:
+    """A solver for A of some shape: first equalities, then inequalities, and some x_i ≥ 0.
+
+    `pattern` has the row offsets and columns of P, then of A.
+    """
     import moreau.torch
 
-    n_rows, n_variables = lifted.A.shape
-    direct = [moreau.DirectConeSpec(kind="nonneg", indices=positive)] if positive else []
+    n_rows, n_variables = shape
     cones = moreau.Cones(
-        num_zero_cones=lifted.n_equalities,
-        num_nonneg_cones=n_rows - lifted.n_equalities,
-        dir_cones=direct,
+        num_zero_cones=n_equalities,
+        num_nonneg_cones=n_rows - n_equalities,
+        dir_cones=[moreau.DirectConeSpec(kind="nonneg", indices=positive)] if positive else [],
     )
     # Left to choose, Moreau takes an active-set method for some sizes, which needed seconds and
     # did not converge here.
-    settings = moreau.Settings(solver="ipm", device="cpu", batch_size=n_contexts, enable_grad=True)
-    pattern = [
-        torch.as_tensor(array)
-        for matrix in (lifted.P, lifted.A)
-        for array in (matrix.row_offsets, matrix.columns)
-    ]
-    return moreau.torch.Solver(n_variables, n_rows, *pattern, cones, settings)
+    settings = moreau.Settings(
+        solver="ipm", device="cpu", batch_size=n_contexts, enable_grad=differentiable
+    )
+    places = [torch.as_tensor(np.asarray(part, np.int64)) for part in pattern]
+    return moreau.torch.Solver(n_variables, n_rows, *places, cones, settings)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from forewise.problems import ScenarioProgram
+import forewise as fw
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
     Answer,
@@ -32,7 +32,7 @@ class QpthDense(Peer):
     packages: ClassVar[tuple[str, ...]] = ("qpth.qp",)
     install: ClassVar[str] = "pip install --no-deps qpth==0.0.18"
 
-    def supports(self, program: ScenarioProgram) -> str | None:
+    def supports(self, program: fw.ScenarioProgram) -> str | None:
         if program.n_scenarios > self.largest:
             return f"dense: not run beyond M = {self.largest}"
         if not (_positive_definite(program.P) and _positive_definite(program.D)):

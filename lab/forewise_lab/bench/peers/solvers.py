@@ -11,9 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from forewise.problems import ScenarioProgram
-from forewise.scenarios import Scenarios
-from forewise.solvers import Solution, solve, solve_program
+import forewise as fw
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
@@ -54,10 +52,10 @@ class ForewisePeer(Peer):
         return Prepared(forward, forward_backward)
 
 
-def _solve(instance: Instance, leaves: dict[str, torch.Tensor]) -> Solution:
+def _solve(instance: Instance, leaves: dict[str, torch.Tensor]) -> fw.Solution:
     if instance.problem is not None:
-        return solve(instance.problem, Scenarios(leaves["scenarios"]))
-    return solve_program(instance.program_of(leaves))
+        return fw.solve(instance.problem, fw.Scenarios(leaves["scenarios"]))
+    return fw.solve_program(instance.program_of(leaves))
 
 
 @dataclass(frozen=True)
@@ -104,15 +102,13 @@ class HighsLoop(Peer):
 
     name: str = "HiGHS loop"
 
-    def supports(self, program: ScenarioProgram) -> str | None:
+    def supports(self, program: fw.ScenarioProgram) -> str | None:
         return None if program.is_linear else "linear programs only"
 
     def prepare(self, instance: Instance) -> Prepared:
         program = instance.program
-        models = [_highs_model(extensive_form(program, i)) for i in range(instance.n_contexts)]
-        solver = highspy.Highs()
-        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off")):
-            solver.setOptionValue(option, value)
+        models = [_bounded_model(extensive_form(program, i)) for i in range(instance.n_contexts)]
+        solver = highs({"presolve": "off"})
 
         def forward() -> Answer:
             solutions, unsolved = [], 0
@@ -150,15 +146,27 @@ def with_column_bounds(A: sp.spmatrix, b: Array) -> Bounded:
     return Bounded(A[~single], b[~single], lower, upper)
 
 
-def _highs_model(form: ExtensiveForm) -> tuple[object, ...]:
-    """The positional arguments of `Highs.passModel`."""
+def _bounded_model(form: ExtensiveForm) -> tuple[object, ...]:
     rows = with_column_bounds(form.A, form.b)
-    A = sp.vstack([form.E, rows.A], format="csc")
+    lower = np.concatenate([form.e, np.full(len(rows.b), -highspy.kHighsInf)])
+    bounds = (rows.lower, rows.upper, lower, np.concatenate([form.e, rows.b]))
+    return highs_model(sp.vstack([form.E, rows.A], format="csc"), form.q, form.c, bounds)
+
+
+def highs_model(
+    A: sp.csc_matrix, cost: Array, constant: float, bounds: tuple[Array, Array, Array, Array]
+) -> tuple[object, ...]:
+    """The positional arguments of `Highs.passModel`; `bounds` of the columns, then of the rows."""
     n_rows, n_columns = A.shape
     column_wise, minimise = 1, 1
-    lower = np.concatenate([form.e, np.full(len(rows.b), -highspy.kHighsInf)])
-    upper = np.concatenate([form.e, rows.b])
     sizes = (n_columns, n_rows, A.nnz, column_wise, minimise)
-    bounds = (rows.lower, rows.upper, lower, upper)
     integrality = np.zeros(n_columns, dtype=np.int32)
-    return (*sizes, form.c, form.q, *bounds, A.indptr, A.indices, A.data, integrality)
+    return (*sizes, constant, cost, *bounds, A.indptr, A.indices, A.data, integrality)
+
+
+def highs(options: dict[str, object]) -> highspy.Highs:
+    """HiGHS with one thread, silent."""
+    solver = highspy.Highs()
+    for option, value in {"output_flag": False, "threads": 1, **options}.items():
+        solver.setOptionValue(option, value)
+    return solver

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from forewise.scenarios import Scenarios
-from forewise.smps import TwoStageProgram
+import forewise as fw
 
 Array = np.ndarray
 
@@ -46,7 +45,7 @@ class ExtensiveLp:
         return max(float((over / (1 + np.abs(end))).max(initial=0.0)) for end, over in kept)
 
 
-def extensive_lp(program: TwoStageProgram, scenarios: Scenarios) -> ExtensiveLp:
+def extensive_lp(program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios) -> ExtensiveLp:
     """The extensive form of the first context."""
     core, n, M = program.core, program.n_decisions, scenarios.n_scenarios
     weights = scenarios.weights[0].numpy()[:, None]

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 import forewise as fw
 from forewise.datasets.files import search_places
-from forewise.smps import Core, Discrete, Element, Place, TwoStageProgram
 
 CLASSIC = ("lands3", "pgp2", "retail", "sgsc", "fxm2_16", "stocfor2", "ssn", "20term")
 PLANTS = "plants"
@@ -24,7 +23,7 @@ def available(data_dir: str | Path | None = None) -> tuple[list[str], list[str]]
     return [PLANTS, *there], missing
 
 
-def instance(name: str, data_dir: str | Path | None = None) -> TwoStageProgram:
+def instance(name: str, data_dir: str | Path | None = None) -> fw.smps.TwoStageProgram:
     """An instance by name."""
     if name == PLANTS:
         return plants()
@@ -32,7 +31,7 @@ def instance(name: str, data_dir: str | Path | None = None) -> TwoStageProgram:
     return fw.smps.read(next(folder for folder in folders if folder.is_dir()))
 
 
-def scenarios_of(program: TwoStageProgram, n_scenarios: int) -> fw.Scenarios:
+def scenarios_of(program: fw.smps.TwoStageProgram, n_scenarios: int) -> fw.Scenarios:
     """Draws of a fixed seed, or every scenario where there are no more."""
     if program.n_scenarios <= n_scenarios:
         return program.scenarios()
@@ -41,7 +40,7 @@ def scenarios_of(program: TwoStageProgram, n_scenarios: int) -> fw.Scenarios:
 
 def plants(
     n_plants: int = 8, n_modes: int = 6, n_values: int = 25, seed: int = 0
-) -> TwoStageProgram:
+) -> fw.smps.TwoStageProgram:
     """Capacities of power plants before the demand of every mode of the year is known.
 
     min c'z + Σ k_im u_im + 1000 Σ short_m    s.t.  Σ z ≥ 12,  c'z ≤ budget,
@@ -66,7 +65,7 @@ def plants(
     below = np.concatenate([[0.0], np.full(1 + n_plants, -np.inf), np.zeros(n_modes)])
     above = np.concatenate([[np.inf], np.zeros(1 + n_plants), np.full(n_modes, np.inf)])
     cost = np.concatenate([build, np.outer(run, hours).ravel(), np.full(n_modes, 1000.0)])
-    core = Core(
+    core = fw.smps.Core(
         name=PLANTS,
         objective="COST",
         rows=("LEAST", "BUDGET", *(f"CAPACITY{i}" for i in range(n_plants)), *demand),
@@ -82,8 +81,8 @@ def plants(
     )
     groups = []
     for m in range(n_modes):
-        element = Element(Place.RIGHT_SIDE, demand[m])
+        element = fw.smps.Element(fw.smps.Place.RIGHT_SIDE, demand[m])
         values = np.sort(generator.gamma(4.0, 0.9, size=n_values))[:, None]
         weights = np.full(n_values, 1 / n_values)
-        groups.append(Discrete(str(element), (element,), values, weights))
-    return TwoStageProgram(core, n_plants, tuple(groups))
+        groups.append(fw.smps.Discrete(str(element), (element,), values, weights))
+    return fw.smps.TwoStageProgram(core, n_plants, tuple(groups))

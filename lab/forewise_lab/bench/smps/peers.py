@@ -16,11 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from forewise.problems import Problem, ScenarioProgram
-from forewise.scenarios import Scenarios
-from forewise.smps import TwoStageProgram
-from forewise.solvers import AutoSolver, InteriorPointSolver, Solution, Status
-from forewise.solvers.base import ProgramSolver
+import forewise as fw
+from forewise_lab.bench.peers.moreau_batch import moreau_solver
+from forewise_lab.bench.peers.solvers import highs, highs_model
 from forewise_lab.bench.smps.extensive import ExtensiveLp, extensive_lp
 
 Array = np.ndarray
@@ -47,7 +45,7 @@ class SmpsPeer:
     """A solver; `prepare` builds what it is given, which is not counted as solving."""
 
     name: str
-    prepare: Callable[[TwoStageProgram, Scenarios, ExtensiveLp, float], Call]
+    prepare: Callable[[fw.smps.TwoStageProgram, fw.Scenarios, ExtensiveLp, float], Call]
     package: str = ""  # beyond those of forewise
 
 
@@ -63,7 +61,7 @@ def timed(call: Call, lp: ExtensiveLp) -> Outcome:
 
 
 def built(
-    peer: SmpsPeer, program: TwoStageProgram, scenarios: Scenarios, limit: float
+    peer: SmpsPeer, program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, limit: float
 ) -> tuple[Call, ExtensiveLp, float]:
     """A call that solves, the program by which it is checked, and the seconds of building."""
     lp = extensive_lp(program, scenarios)
@@ -72,29 +70,17 @@ def built(
     return call, lp, time.perf_counter() - start
 
 
-@dataclass(frozen=True, repr=False)
-class InteriorPointAlone(ProgramSolver):
-    """forewise without what `AutoSolver` does next, which is to ask HiGHS, a peer."""
-
-    def unsupported_reason(self, problem: Problem) -> str | None:
-        """That of the interior point."""
-        return InteriorPointSolver().unsupported_reason(problem)
-
-    def solve_program(self, program: ScenarioProgram) -> Solution:
-        """The interior point's solution, whatever its status."""
-        return InteriorPointSolver().solve_program(program)
-
-
 def _forewise(
-    program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
 ) -> Call:
-    blocks, solver = program.program(scenarios), AutoSolver(general=InteriorPointAlone())
+    # Not `AutoSolver`, which asks HiGHS, a peer, where the interior point fails.
+    blocks, solver = program.program(scenarios), fw.InteriorPointSolver()
 
     def call() -> tuple[str, Array, int]:
         solution = solver.solve_program(blocks)
         status = solution.status[0]
         x = torch.cat([solution.decision[0], solution.recourse[0].flatten()])
-        verdict = SOLVED if status is Status.OPTIMAL else str(status)
+        verdict = SOLVED if status is fw.Status.OPTIMAL else str(status)
         return verdict, x.numpy(), int(solution.iterations[0])
 
     return call
@@ -102,21 +88,13 @@ def _forewise(
 
 def _highs(options: dict[str, object]) -> Callable[..., Call]:
     def prepare(
-        program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float
+        program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
     ) -> Call:
-        n_rows, n_columns = lp.A.shape
-        column_wise, minimise = 1, 1
-        model = (
-            *(n_columns, n_rows, lp.A.nnz, column_wise, minimise, lp.constant, lp.cost),
-            *(lp.lower, lp.upper, lp.row_lower, lp.row_upper),
-            *(lp.A.indptr, lp.A.indices, lp.A.data, np.zeros(n_columns, dtype=np.int32)),
-        )
+        bounds = (lp.lower, lp.upper, lp.row_lower, lp.row_upper)
+        model = highs_model(lp.A, lp.cost, lp.constant, bounds)
 
         def call() -> tuple[str, Array, int]:
-            solver = highspy.Highs()
-            given = {"output_flag": False, "threads": 1, "time_limit": limit, **options}
-            for option, value in given.items():
-                solver.setOptionValue(option, value)
+            solver = highs({"time_limit": limit, **options})
             solver.passModel(*model)
             solver.run()
             status, info = solver.getModelStatus(), solver.getInfo()
@@ -164,7 +142,7 @@ def _rows(lp: ExtensiveLp, signs_apart: bool) -> _Rows:
 
 
 def _clarabel(
-    program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
 ) -> Call:
     rows, n = _rows(lp, signs_apart=False), len(lp.cost)
     P, A = sp.csc_matrix((n, n)), sp.vstack([rows.E, rows.H], format="csc")
@@ -181,7 +159,9 @@ def _clarabel(
     return call
 
 
-def _piqp(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float) -> Call:
+def _piqp(
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
+) -> Call:
     import piqp
 
     n, A = len(lp.cost), lp.A.tocsr()
@@ -202,21 +182,13 @@ def _piqp(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit
     return call
 
 
-def _moreau(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, limit: float) -> Call:
-    import moreau.torch
-
+def _moreau(
+    program: fw.smps.TwoStageProgram, scenarios: fw.Scenarios, lp: ExtensiveLp, limit: float
+) -> Call:
     rows, n = _rows(lp, signs_apart=True), len(lp.cost)
     A = sp.vstack([rows.E, rows.H], format="csr")
     A.sort_indices()
-    direct = [moreau.DirectConeSpec(kind="nonneg", indices=rows.positive.tolist())]
-    cones = moreau.Cones(
-        num_zero_cones=len(rows.e),
-        num_nonneg_cones=len(rows.h),
-        dir_cones=direct if len(rows.positive) else [],
-    )
-    settings = moreau.Settings(solver="ipm", device="cpu", batch_size=1, enable_grad=False)
-    empty = torch.zeros(n + 1, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
-    pattern = [torch.as_tensor(part.astype(np.int64)) for part in (A.indptr, A.indices)]
+    pattern = [np.zeros(n + 1, np.int64), np.zeros(0, np.int64), A.indptr, A.indices]
     values = torch.zeros(0, dtype=torch.float64), torch.from_numpy(A.data)
     sides = (
         torch.from_numpy(lp.cost)[None],
@@ -224,7 +196,7 @@ def _moreau(program: TwoStageProgram, scenarios: Scenarios, lp: ExtensiveLp, lim
     )
 
     def call() -> tuple[str, Array, int]:
-        solver = moreau.torch.Solver(n, A.shape[0], *empty, *pattern, cones, settings)
+        solver = moreau_solver(A.shape, pattern, len(rows.e), rows.positive.tolist(), 1, False)
         with torch.no_grad():
             x = solver.solve(*values, *sides).x
         status = solver.info.status[0].name

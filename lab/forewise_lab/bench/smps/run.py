@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+import statistics
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markup import escape
 
-from forewise.exceptions import InvalidInputError
+import forewise as fw
+from forewise_lab.bench.measuring import (
+    LEFT_OUT,
+    Assessment,
+    measure,
+    published,
+    skipped,
+    too_slow,
+)
 from forewise_lab.bench.peers import PeerFailedError
-from forewise_lab.bench.results import Measurement, Measurements, Quantity
+from forewise_lab.bench.results import Measurement, Measurements, Page, Quantity
 from forewise_lab.bench.smps.instances import available, instance
 from forewise_lab.bench.smps.peers import FOREWISE, PEERS, SOLVED, Outcome
-from forewise_lab.bench.smps.report import FAILED, GROWTH, LEFT_OUT, smps_figure, smps_page
+from forewise_lab.bench.smps.report import FAILED, GROWTH, smps_figure, smps_page
 from forewise_lab.bench.smps.worker import Worker
-from forewise_lab.bench.solver_report import save_figure
-from forewise_lab.bench.timing import Announce, Timed, take_turns
+from forewise_lab.bench.timing import Timed
 from forewise_lab.machine import description, one_core, write_whole
 
 #: An answer agrees if its cost and its violation are within this, relative to the best one.
 AGREEMENT = 1e-6
-# Turns of a peer take no longer than this together; a solve over a second has few.
-_LONGEST_SECONDS = 6.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,16 @@ def plan_of(names: Sequence[str], quick: bool) -> Plan:
     return Plan(tuple(names), growth=grown)
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An instance with a number of its scenarios."""
+
+    name: str
+    n_scenarios: int
+    program: fw.smps.TwoStageProgram
+    n_contexts: int = 1
+
+
 def run_smps_bench(
     output: Path,
     repeats: int = 3,
@@ -75,9 +91,8 @@ def run_smps_bench(
     for what, given, known in (("instances", names, there), ("peers", peers, list(PEERS))):
         unknown = sorted(set(given or ()) - set(known))
         if unknown:
-            raise InvalidInputError(f"{what} must be of {known}, but has {', '.join(unknown)}")
-    chosen = [name for name in there if names is None or name in names]
-    plan = plan_of(chosen, quick)
+            raise fw.InvalidInputError(f"{what} must be of {known}, but has {', '.join(unknown)}")
+    plan = plan_of([name for name in there if names is None or name in names], quick)
     wanted = [name for name in PEERS if peers is None or name in (FOREWISE, *peers)]
     able = [name for name in wanted if not PEERS[name].package or find_spec(PEERS[name].package)]
     missing += [f"{name} is not installed" for name in wanted if name not in able]
@@ -87,133 +102,80 @@ def run_smps_bench(
     facts = description()
     results = Measurements(_kept(output, facts))
     write_whole(output / "smps_machine.txt", facts)
-    cases = [(name, size) for name in plan.instances for size in _sizes(name, plan, data_dir)]
-    try:
-        with one_core(), console.status("starting") as status, _workers(able, plan, data_dir) as at:
-            progress = _Progress(len(cases) + len(plan.growth), console)
-            for name, size in cases:
-                if not _is_complete(results, name, size, able):
-                    said = _announcer(status.update, f"{name}, M = {size}")
-                    rows = measure(results, name, size, at, repeats, plan.limit, said)
-                    results.rows.extend(rows)
-                    write_whole(output / "smps.csv", results.as_csv())
-                progress.step(f"{name}, M = {size}")
-            for name, size in plan.growth if FOREWISE in able else ():
-                if not _is_grown(results, name, size):
-                    status.update(f"{name}, M = {size}: growth")
-                    results.rows.extend(grow(name, size, plan.limit, data_dir))
-                    write_whole(output / "smps.csv", results.as_csv())
-                progress.step(f"{name}, M = {size}, growth")
-    finally:
-        if results.rows:
-            page = smps_page(results, missing, facts, plan.limit, repeats)
-            write_whole(output / "smps.csv", results.as_csv())
-            write_whole(output / "smps.md", page.as_markdown())
-            save_figure(smps_figure(results), output / "smps")
-            page.print(console)
-            console.print(f"written to {escape(str(output))}")
+    cases = list(_cases(plan, data_dir))
+    total = len(cases) + len(plan.growth)
+
+    def report() -> tuple[Page, Figure]:
+        return smps_page(results, missing, facts, plan.limit, repeats), smps_figure(results)
+
+    with (
+        published(results, output, "smps", console, report) as add,
+        one_core(),
+        console.status("starting") as status,
+        _workers(able, plan, data_dir) as workers,
+    ):
+        for done, case in enumerate(cases, start=1):
+            title = f"{case.name}, M = {case.n_scenarios}"
+            if not _is_complete(results, case.name, case.n_scenarios, able):
+
+                def announce(text: str, title: str = title) -> None:
+                    status.update(f"{title}: {text}")
+
+                reasons = {worker.name: _left_out(results, case, worker) for worker in workers}
+                chosen = [worker for worker in workers if reasons[worker.name] is None]
+                rows = measure(case, chosen, repeats, announce, ASSESSMENT)
+                add([*rows, *(skipped(case, name, why) for name, why in reasons.items() if why)])
+            console.print(f"{done}/{total} {title}", highlight=False)
+        grown = plan.growth if FOREWISE in able else ()
+        for done, (name, size) in enumerate(grown, start=len(cases) + 1):
+            if not _is_grown(results, name, size):
+                status.update(f"{name}, M = {size}: growth")
+                add(grow(name, size, plan.limit, data_dir))
+            console.print(f"{done}/{total} {name}, M = {size}, growth", highlight=False)
     return results
 
 
-class _Progress:
-    """A line per case, with the time that is left if the others take as long as those so far."""
-
-    def __init__(self, total: int, console: Console) -> None:
-        self.total, self.done, self.console = total, 0, console
-        self.start = time.monotonic()
-
-    def step(self, what: str) -> None:
-        self.done += 1
-        gone = time.monotonic() - self.start
-        left = gone / self.done * (self.total - self.done)
-        line = f"{self.done}/{self.total} {what}: {gone / 60:.1f} min, about {left / 60:.0f} left"
-        self.console.print(line, highlight=False)
+def _cases(plan: Plan, data_dir: Path | None) -> Iterator[Case]:
+    """The sizes of the plan, the last one whole where there are fewer scenarios."""
+    for name in plan.instances:
+        program = instance(name, data_dir)
+        for size in sorted({int(min(size, program.n_scenarios)) for size in plan.sizes}):
+            yield Case(name, size, program)
 
 
 @contextmanager
-def _workers(
-    names: Sequence[str], plan: Plan, data_dir: Path | None
-) -> Iterator[dict[str, Worker]]:
-    folder = None if data_dir is None else str(data_dir)
-    workers = {name: Worker(name, plan.limit, folder) for name in names}
+def _workers(names: Sequence[str], plan: Plan, data_dir: Path | None) -> Iterator[list[Worker]]:
+    workers = [Worker(name, plan.limit, data_dir) for name in names]
     try:
         yield workers
     finally:
-        for worker in workers.values():
+        for worker in workers:
             worker.stop()
 
 
-def _announcer(update: Callable[[str], None], case: str) -> Announce:
-    return lambda text: update(f"{case}: {text}")
-
-
-def _sizes(name: str, plan: Plan, data_dir: Path | None) -> list[int]:
-    """The sizes of the plan, the last one whole where there are fewer scenarios."""
-    count = instance(name, data_dir).n_scenarios
-    return sorted({int(min(size, count)) for size in plan.sizes})
-
-
-def measure(
-    results: Measurements,
-    name: str,
-    n_scenarios: int,
-    workers: dict[str, Worker],
-    repeats: int,
-    limit: float,
-    announce: Announce,
-) -> list[Measurement]:
-    """All peers on one instance, in turns."""
-    reasons: dict[str, str] = {}
-    builds: dict[str, float] = {}
-    for peer, worker in workers.items():
-        series = results.series(name, peer, Quantity.FORWARD)
-        expected = max((t * n_scenarios / size for size, t in series.items()), default=0.0)
-        if expected > limit:
-            reasons[peer] = f"{LEFT_OUT}: a solve would take over {limit:g} s"
-            continue
-        if _failed_before(results, name, peer):
-            reasons[peer] = f"{LEFT_OUT}: failed with fewer scenarios"
-            continue
-        announce(f"{peer}: build")
-        try:
-            builds[peer] = worker.build(name, n_scenarios)
-        except PeerFailedError as error:
-            reasons[peer] = f"failed: {error}"
-    failures: dict[str, Exception] = {}
-    calls = {peer: workers[peer].solve for peer in builds}
-    timed = take_turns(calls, repeats, announce, failures, _LONGEST_SECONDS)
-    reasons |= {peer: f"failed: {error}" for peer, error in failures.items()}
-    errors = relative_errors({peer: found.result for peer, found in timed.items()})
-    rows = [_row(name, n_scenarios, peer, found, errors[peer]) for peer, found in timed.items()]
-    rows += [
-        Measurement(name, 1, n_scenarios, peer, Quantity.BUILD, "s", builds[peer], builds[peer], 1)
-        for peer in timed
-    ]
-    rows += [
-        Measurement(name, 1, n_scenarios, peer, Quantity.SKIPPED, note=reason)
-        for peer, reason in reasons.items()
-    ]
-    return rows
-
-
-def _row(
-    name: str, n_scenarios: int, peer: str, found: Timed[Outcome], error: float
-) -> Measurement:
-    """A peer's times; one that is not solved to the accuracy is said to have failed."""
-    notes = []
-    if found.result.verdict != SOLVED:
-        notes.append(f"failed: says {found.result.verdict}")
-    if not error <= AGREEMENT:
-        notes.append(f"failed: {error:.0e} from the best answer")
-    if not found.turns:
-        notes.append("one run")
-    return Measurement(
-        *(name, 1, n_scenarios, peer, Quantity.FORWARD, "s", found.median),
-        *(min(found.measured), len(found.measured), error, "; ".join(notes)),
+def _left_out(results: Measurements, case: Case, worker: Worker) -> str | None:
+    """Why a peer is not asked: it is too slow, or gave nothing at all with fewer scenarios."""
+    failed = any(
+        row.note.startswith((FAILED, LEFT_OUT))
+        for row in results.rows
+        if (row.instance, row.peer, row.quantity) == (case.name, worker.name, Quantity.SKIPPED)
+    )
+    return too_slow(results, case, worker.name, worker.limit) or (
+        f"{LEFT_OUT}: failed with fewer scenarios" if failed else None
     )
 
 
-def relative_errors(outcomes: dict[str, Outcome]) -> dict[str, float]:
+def _notes(answer: Outcome, timed: Timed[Outcome], error: float) -> list[str]:
+    """A peer that has not solved to the accuracy is said to have failed."""
+    notes = {
+        f"failed: says {answer.verdict}": answer.verdict != SOLVED,
+        f"failed: {error:.0e} from the best answer": not error <= AGREEMENT,
+        "one run": not timed.turns,
+    }
+    return [note for note, holds in notes.items() if holds]
+
+
+def relative_errors(case: Case | None, outcomes: dict[str, Outcome]) -> dict[str, float]:
     """How far each cost is from the best feasible one, or its violation; infinite if no point."""
     feasible = [o.objective for o in outcomes.values() if o.violation <= AGREEMENT]
     best = min(feasible, default=math.nan)
@@ -225,9 +187,13 @@ def relative_errors(outcomes: dict[str, Outcome]) -> dict[str, float]:
     return errors
 
 
+# A solve over a second has few turns.
+ASSESSMENT = Assessment(relative_errors, _notes, longest=6.0)
+
+
 def grow(name: str, n_scenarios: int, limit: float, data_dir: Path | None) -> list[Measurement]:
     """forewise's time and memory in a fresh process."""
-    worker = Worker(FOREWISE, 2 * limit, None if data_dir is None else str(data_dir))
+    worker = Worker(FOREWISE, 2 * limit, data_dir)
     row = (name, 1, n_scenarios, GROWTH)
     try:
         worker.build(name, 2)  # imports and a first solve are no part of it
@@ -241,23 +207,14 @@ def grow(name: str, n_scenarios: int, limit: float, data_dir: Path | None) -> li
         return [Measurement(*row, Quantity.SKIPPED, note=f"failed: {error}")]
     finally:
         worker.stop()
-    taken = sorted(outcome.seconds for outcome in outcomes)
+    taken = [outcome.seconds for outcome in outcomes]
     note = "" if outcomes[0].verdict == SOLVED else f"failed: says {outcomes[0].verdict}"
-    median = taken[len(taken) // 2]
+    times = (statistics.median(taken), min(taken), len(taken))
     return [
-        Measurement(*row, Quantity.FORWARD, "s", median, taken[0], len(taken), note=note),
+        Measurement(*row, Quantity.FORWARD, "s", *times, note=note),
         Measurement(*row, Quantity.PEAK, "MiB", peak, peak, 1),
         Measurement(*row, Quantity.ABOVE_BASELINE, "MiB", above, above, 1),
     ]
-
-
-def _failed_before(results: Measurements, name: str, peer: str) -> bool:
-    """Whether a peer gave nothing at all with fewer scenarios; a wrong answer is tried again."""
-    return any(
-        row.note.startswith((FAILED, LEFT_OUT))
-        for row in results.rows
-        if (row.instance, row.peer, row.quantity) == (name, peer, Quantity.SKIPPED)
-    )
 
 
 def _kept(output: Path, facts: str) -> list[Measurement]:
@@ -265,13 +222,11 @@ def _kept(output: Path, facts: str) -> list[Measurement]:
     rows, machine = output / "smps.csv", output / "smps_machine.txt"
     if not (rows.exists() and machine.exists()):
         return []
-    if _without_command(machine.read_text(encoding="utf-8")) != _without_command(facts):
-        return []
-    return Measurements.read(rows).rows
-
-
-def _without_command(facts: str) -> list[str]:
-    return [line for line in facts.splitlines() if not line.startswith("command")]
+    then, now = (
+        [line for line in text.splitlines() if not line.startswith("command")]
+        for text in (machine.read_text(encoding="utf-8"), facts)
+    )
+    return Measurements.read(rows).rows if then == now else []
 
 
 def _is_grown(results: Measurements, name: str, n_scenarios: int) -> bool:

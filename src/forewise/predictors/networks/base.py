@@ -126,6 +126,15 @@ class NetworkPredictor(Predictor):
     have the parameters below, and say how a network is made (`_network`, or `_head` and
     `_weights`). What begins with an underscore and takes its data as arguments is asked of the
     members of an ensemble, which are not fitted themselves.
+
+    Examples
+    --------
+    All of these are networks, which `CombinedLearner` can train through the solver:
+
+    >>> import forewise as fw
+    >>> kinds = [fw.BayesianPredictor, fw.GaussianPredictor, fw.PointPredictor]
+    >>> all(issubclass(kind, fw.predictors.NetworkPredictor) for kind in kinds)
+    True
     """
 
     hidden_sizes: tuple[int, ...]

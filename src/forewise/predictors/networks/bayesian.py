@@ -72,6 +72,21 @@ class BayesianPredictor(NetworkPredictor):
     off_support : OffSupportFallback, optional
         Past outcomes in place of scenarios, for contexts off the support of the training data.
     training : Training, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(0.0, 10.0, size=(200, 1))
+    >>> y = X + random.normal(size=X.shape)
+    >>> network = fw.BayesianPredictor((16,), training=fw.Training(epochs=8), random_state=0)
+    >>> scenarios = network.fit(X, y).sample([[2.0], [8.0]], n_scenarios=64, random_state=0)
+    >>> scenarios.values.shape
+    torch.Size([2, 64, 1])
+    >>> low, high = scenarios.values.mean(1).flatten()
+    >>> bool(low < 5 < high)
+    True
     """
 
     hidden_sizes: tuple[int, ...] = (128, 128)

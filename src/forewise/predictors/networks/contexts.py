@@ -21,7 +21,16 @@ _MAX_SAMPLED = 2000  # training rows that the typical distance is estimated from
 
 
 class Encoding(ABC):
-    """From standardised contexts to the inputs of a network. Nothing in it is fitted."""
+    """From standardised contexts to the inputs of a network. Nothing in it is fitted.
+
+    Examples
+    --------
+    Columns as a network gets them; `FourierFeatures` makes more of each:
+
+    >>> import forewise as fw
+    >>> isinstance(fw.predictors.FourierFeatures(), fw.predictors.Encoding)
+    True
+    """
 
     @abstractmethod
     def width(self, n_features: int) -> int:
@@ -45,6 +54,14 @@ class FourierFeatures(Encoding):
     ----------
     lowest, highest : float
         Radians per standard deviation of the column: 2π · (standard deviation) / period.
+
+    Examples
+    --------
+    Hours of a day, with the periods of a day and of six hours within reach:
+
+    >>> import forewise as fw
+    >>> encoding = fw.predictors.FourierFeatures(n_frequencies=4, lowest=1.8, highest=8.0)
+    >>> network = fw.GaussianPredictor(encoding=encoding)
     """
 
     n_frequencies: int = 8
@@ -87,6 +104,21 @@ class OffSupportFallback:
         Share of the training rows whose nearest neighbour is within the typical distance.
     reach : float
         Typical distances from which on a context has past outcomes only.
+
+    Examples
+    --------
+    Far from all training rows, past outcomes take the place of what a network would make up:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
+    >>> y = 10.0 + X
+    >>> settings = dict(training=fw.Training(epochs=2), random_state=0)
+    >>> fallback = fw.predictors.OffSupportFallback()
+    >>> careful = fw.GaussianPredictor((8,), off_support=fallback, **settings).fit(X, y)
+    >>> values = careful.sample([[100.0]], 32, random_state=0).values
+    >>> bool(values.min() >= 10.0) and bool(values.max() <= 11.0)
+    True
     """
 
     quantile: float = 0.995

@@ -35,6 +35,13 @@ class Embedding(ABC):
 
     Columns are scaled by their median and interquartile range and clipped smoothly at ±`clip`;
     those that never change are left out. A factor for each input is learned.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> kinds = [fw.predictors.PeriodicEmbedding, fw.predictors.LinearEmbedding]
+    >>> all(issubclass(kind, fw.predictors.Embedding) for kind in kinds)
+    True
     """
 
     clip: float = 3.0
@@ -70,6 +77,15 @@ class LinearEmbedding(Embedding):
         Where columns are clipped, in interquartile ranges; `math.inf` for not at all.
     learn_scales : bool
         Whether each input has a factor that is learned.
+
+    Examples
+    --------
+    A trend goes on beyond the data where columns are not clipped:
+
+    >>> import math
+    >>> import forewise as fw
+    >>> embedding = fw.predictors.LinearEmbedding(clip=math.inf)
+    >>> network = fw.BayesianPredictor(embedding=embedding, extrapolate=math.inf)
     """
 
     learn_scales: bool = True
@@ -95,6 +111,14 @@ class PeriodicEmbedding(Embedding):
         Standard deviation of the first frequencies, in periods per interquartile range.
     size : int
         Combinations of cosines beside the column itself.
+
+    Examples
+    --------
+    Columns that go up and down often want higher frequencies to start from:
+
+    >>> import forewise as fw
+    >>> embedding = fw.predictors.PeriodicEmbedding(frequency_scale=1.0)
+    >>> network = fw.BayesianPredictor(embedding=embedding)
     """
 
     n_frequencies: int = 8

@@ -40,6 +40,13 @@ class LastLayer(Inference):
         Standard deviation of every weight of the last layer, in units of the outcome's.
     noise_floor : float
         Smallest s_i, in units of the outcome's standard deviation.
+
+    Examples
+    --------
+    Half the prior's width: less is believed possible of what no row has shown.
+
+    >>> import forewise as fw
+    >>> network = fw.BayesianPredictor(inference=fw.predictors.LastLayer(prior_std=0.5))
     """
 
     prior_std: float = 1.0
@@ -126,6 +133,11 @@ class MeanField(Inference):
         Standard deviations of every weight: of its prior, and where training starts.
     log_std_rate : float
         Step of log-stds, in units of the learning rate.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> network = fw.BayesianPredictor(inference=fw.predictors.MeanField(kl_weight=0.1))
     """
 
     kl_weight: float = 1.0

@@ -29,7 +29,15 @@ _MAX_SCORE = 4.0
 
 
 class MemberHead(ABC):
-    """Meaning of a member's outputs."""
+    """Meaning of a member's outputs.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> kinds = [fw.predictors.QuantileHead, fw.predictors.NormalHead]
+    >>> all(issubclass(kind, fw.predictors.MemberHead) for kind in kinds)
+    True
+    """
 
     #: Whether there is a `censored_loss`; if not, members train on completed outcomes.
     takes_bounds: ClassVar[bool] = False
@@ -84,6 +92,14 @@ class QuantileHead(MemberHead):
     ----------
     levels : tuple of float
         Rising, between 0 and 1.
+
+    Examples
+    --------
+    Finer at the top, for a newsvendor whose order is the 0.98 quantile:
+
+    >>> import forewise as fw
+    >>> levels = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)
+    >>> network = fw.BayesianPredictor(head=fw.predictors.QuantileHead(levels))
     """
 
     levels: tuple[float, ...] = (
@@ -174,6 +190,13 @@ class NormalHead(MemberHead):
     ----------
     std : float, optional
         The noise's standard deviation, in units of the outcome's own, where it is known.
+
+    Examples
+    --------
+    For outcomes that are known to be normal given the context, and for many that are sold out:
+
+    >>> import forewise as fw
+    >>> network = fw.BayesianPredictor(head=fw.predictors.NormalHead())
     """
 
     std: float | None = None

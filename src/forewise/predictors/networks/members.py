@@ -91,7 +91,15 @@ Outputs = tuple[Tensor, Tensor, Tensor | None]
 
 
 class Inference(ABC):
-    """Which weights are uncertain, how they are trained, and how they are drawn."""
+    """Which weights are uncertain, how they are trained, and how they are drawn.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> kinds = [fw.predictors.LastLayer, fw.predictors.MeanField]
+    >>> all(issubclass(kind, fw.predictors.Inference) for kind in kinds)
+    True
+    """
 
     prior_std: float
     kl_weight: float = 0.0  # of the divergence from the prior

@@ -26,7 +26,18 @@ from forewise.validation.parameters import (
 
 
 class Schedule(ABC):
-    """What the learning rate is multiplied with, epoch by epoch."""
+    """What the learning rate is multiplied with, epoch by epoch.
+
+    Examples
+    --------
+    One method is enough for a schedule of one's own:
+
+    >>> import forewise as fw
+    >>> class Halves(fw.predictors.Schedule):
+    ...     def factor(self, epoch, epochs):
+    ...         return 1.0 if epoch < epochs / 2 else 0.1
+    >>> training = fw.Training(schedule=Halves())
+    """
 
     @abstractmethod
     def factor(self, epoch: float, epochs: int) -> float:
@@ -39,7 +50,15 @@ class Schedule(ABC):
 
 @dataclass(frozen=True)
 class CosineSchedule(Schedule):
-    """Half a cosine from 1 down to `last`, after a linear warm-up over a share of the epochs."""
+    """Half a cosine from 1 down to `last`, after a linear warm-up over a share of the epochs.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> schedule = fw.predictors.CosineSchedule(last=0.1, warm_up=0.0)
+    >>> [round(schedule.factor(epoch, epochs=5), 2) for epoch in range(5)]
+    [1.0, 0.87, 0.55, 0.23, 0.1]
+    """
 
     last: float = 0.01
     warm_up: float = 0.03
@@ -58,7 +77,15 @@ class CosineSchedule(Schedule):
 
 @dataclass(frozen=True)
 class ExponentialSchedule(Schedule):
-    """`rate` to the power of the epoch; the paper's, with 0.99. Suits training with `patience`."""
+    """`rate` to the power of the epoch; the paper's, with 0.99. Suits training with `patience`.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> schedule = fw.predictors.ExponentialSchedule(rate=0.5)
+    >>> [schedule.factor(epoch, epochs=4) for epoch in range(4)]
+    [1.0, 0.5, 0.25, 0.125]
+    """
 
     rate: float = 0.99
 
@@ -75,6 +102,13 @@ class CosLogSchedule(Schedule):
     """Cosine cycles from 0 to 1 and back, each twice as long as the one before; changes every step.
 
     RealMLP's. Every cycle ends with small steps, so that the best epoch may be an early one.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> schedule = fw.predictors.CosLogSchedule(n_waves=2)
+    >>> [round(schedule.factor(epoch, epochs=8), 2) for epoch in range(8)]
+    [0.0, 0.98, 0.32, 0.07, 0.72, 0.99, 0.65, 0.19]
     """
 
     n_waves: int = 4
@@ -95,6 +129,12 @@ class TimeOrdered:
     """Holds out runs of consecutive rows, for rows in order of time: the last ones.
 
     Of a network whose members hold out a fold each, every fold is a run.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.Training(validation_share=fw.predictors.TimeOrdered(0.2)).validation_share
+    TimeOrdered(share=0.2)
     """
 
     share: float = 0.25
@@ -178,6 +218,19 @@ class Training:
     device : str, optional
         Where the network is trained, "cuda" say; then it is on the processor again, where problems
         are solved. Draws are the processor's on every device.
+
+    Examples
+    --------
+    Ten epochs at most, fewer if the last days are not predicted better for three of them:
+
+    >>> import numpy as np
+    >>> import forewise as fw
+    >>> share = fw.predictors.TimeOrdered(0.25)
+    >>> training = fw.Training(epochs=10, patience=3, validation_share=share)
+    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
+    >>> network = fw.GaussianPredictor((8,), training=training, random_state=0).fit(X, 5.0 + X)
+    >>> len(network.history_) <= 10
+    True
     """
 
     epochs: int | None = None

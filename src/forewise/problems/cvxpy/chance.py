@@ -61,9 +61,13 @@ def chance(constraint: Any, level: float) -> ChanceConstraint:
     Examples
     --------
     >>> import cvxpy as cp
+    >>> import forewise as fw
     >>> order, demand = cp.Variable(), cp.Parameter()
-    >>> problem = CvxpyProblem(
-    ...     cp.Minimize(order), [chance(demand <= order, 0.95)], decision=order, outcome=demand)
+    >>> enough = fw.chance(demand <= order, 0.75)
+    >>> problem = fw.CvxpyProblem(cp.Minimize(order), [enough], decision=order, outcome=demand)
+    >>> scenarios = fw.Scenarios([[[8.0], [9.0], [10.0], [11.0]]])
+    >>> bool(fw.solve(problem, scenarios).decision >= 10.0)
+    True
     """
     if not isinstance(level, float | int) or not 0 < level < 1:
         raise InvalidInputError(f"level must be between 0 and 1, but is {level!r}")

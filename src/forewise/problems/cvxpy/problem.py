@@ -65,11 +65,13 @@ class CvxpyProblem(Problem):
     Examples
     --------
     >>> import cvxpy as cp
+    >>> import forewise as fw
     >>> z, y = cp.Variable(2, nonneg=True, name="order"), cp.Parameter(2, name="demand")
     >>> budget = cp.Parameter(name="budget")
     >>> cost = 4 * cp.sum(cp.pos(y - z)) + cp.sum_squares(cp.pos(z - y))
-    >>> problem = CvxpyProblem(
-    ...     cp.Minimize(cost), [cp.sum(z) <= budget], decision=z, outcome=y, given=budget)
+    >>> problem = fw.CvxpyProblem(
+    ...     cp.Minimize(cost), [cp.sum(z) <= budget], decision=z, outcome=y, given=budget
+    ... )
     >>> problem.bound([3.0]).cost([[1.0, 2.0]], [[2.0, 1.0]])
     tensor([5.], dtype=torch.float64)
     """

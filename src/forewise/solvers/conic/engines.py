@@ -61,7 +61,16 @@ class Answers(NamedTuple):
 
 
 class ConicEngine(ABC):
-    """A library that solves cone programs in the form of a `ConicForm`."""
+    """A library that solves cone programs in the form of a `ConicForm`.
+
+    Examples
+    --------
+    Which one a `ConicSolver` uses is a value; by default it is Moreau where that is installed.
+
+    >>> import forewise as fw
+    >>> issubclass(fw.solvers.ClarabelEngine, fw.solvers.ConicEngine)
+    True
+    """
 
     @abstractmethod
     def run(self, form: ConicForm, tolerance: float, differentiate: bool) -> Answers:
@@ -99,7 +108,15 @@ class ConicEngine(ABC):
 
 @dataclass(frozen=True)
 class ClarabelEngine(ConicEngine):
-    """Clarabel, one context after the other."""
+    """Clarabel, one context after the other.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> solver = fw.solvers.ConicSolver(engine=fw.solvers.ClarabelEngine())
+    >>> solver.engine
+    ClarabelEngine()
+    """
 
     def run(self, form: ConicForm, tolerance: float, differentiate: bool) -> Answers:
         """Solve the contexts in a loop."""
@@ -135,6 +152,13 @@ class MoreauEngine(ConicEngine):
     """Moreau, all contexts in one batch, with its own derivatives.
 
     It takes as many threads as it may use cores.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> solver = fw.solvers.ConicSolver(engine=fw.solvers.MoreauEngine())
+    >>> solver.engine
+    MoreauEngine()
     """
 
     @staticmethod

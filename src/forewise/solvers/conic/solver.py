@@ -41,6 +41,19 @@ class ConicSolver(TypedSolver[ConicProgram]):
     engine : ConicEngine, optional
         `MoreauEngine()` by default where it is installed (``pip install "forewise[conic]"``): all
         contexts in one batch. `ClarabelEngine()` elsewhere: one after the other.
+
+    Examples
+    --------
+    A warehouse near uncertain customers: the cost is a norm.
+
+    >>> import cvxpy as cp
+    >>> import forewise as fw
+    >>> z, y = cp.Variable(2, name="place"), cp.Parameter(2, name="customer")
+    >>> problem = fw.CvxpyProblem(cp.Minimize(cp.norm(z - y)), [], decision=z, outcome=y)
+    >>> customers = fw.Scenarios([[[0.0, 0.0], [2.0, 0.0], [1.0, 0.5]]])
+    >>> solver = fw.solvers.ConicSolver(engine=fw.solvers.ClarabelEngine())
+    >>> fw.solve(problem, customers, solver).decision.round(decimals=3)
+    tensor([[1.0000, 0.5000]], dtype=torch.float64)
     """
 
     program_type = ConicProgram

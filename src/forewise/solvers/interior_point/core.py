@@ -240,6 +240,8 @@ class Evidence(NamedTuple):
     length: Array  # a typical distance from the origin to a row's boundary
     size: Array  # of the variables
     cost_size: Array  # of the costs' gradients
+    own_violation: Array  # largest violation of a first-stage row, relative to that stage's size
+    own_gap: Array  # largest multiplier of one times its slack, relative to that size
 
 
 def evidence(p: ProgramArrays, x: Points) -> Evidence:

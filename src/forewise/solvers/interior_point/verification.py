@@ -23,6 +23,7 @@ from forewise.solvers.extensive import (
     unload_point,
 )
 from forewise.solvers.interior_point.core import (
+    CONVERGED,
     STALLED,
     Matrix,
     PathEnds,
@@ -127,6 +128,8 @@ def residuals_of_points(p: ProgramArrays, points: Points, device: torch.device) 
         scale = np.maximum(scale, 0.1 * cost_size * size)
         primal, dual = found.violation / size, found.slope / cost_size
         gap = np.abs(found.curved + found.linear + found.shadow) / scale
+        primal = np.maximum(primal, found.own_violation)
+        gap = np.maximum(gap, found.own_gap / cost_size)
     return Residuals(*(torch.from_numpy(part).to(device) for part in (primal, dual, gap)))
 
 
@@ -173,7 +176,8 @@ def polish(program: ScenarioProgram, arrays: ProgramArrays, path: Path) -> Resid
     device = program.weights.device
     found = residuals_of_points(arrays, path.solutions.points, device)
     for i in (found.worst > ACCEPTED).nonzero().flatten().tolist():
-        if path.ended[i] > STALLED or not found.worst[i] <= _NEAR:
+        near = torch.inf if path.ended[i] == CONVERGED else _NEAR
+        if path.ended[i] > STALLED or not found.worst[i] < near:
             continue
         form = extensive_form(program, i)
         point = corrected(form, load_point(form, path.solutions.points, i))
@@ -199,17 +203,18 @@ def _write(form: ExtensiveForm, point: ExtensivePoint, ends: PathEnds, context: 
     ends.slack.scenario[context, form.kept] = slack[n_first:].reshape(len(form.kept), -1)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of points near the largest numbers there are
 def corrected(form: ExtensiveForm, point: ExtensivePoint) -> ExtensivePoint | None:
     """The solution whose active rows are those of a nearby point; None where that is too much."""
     if form.P.shape[0] + form.A.shape[0] + form.E.shape[0] > _LARGEST:
         return None
     H, A, E = form.P.toarray(), form.A.toarray(), form.E.toarray()
     x, multipliers, nu = point
-    norms = np.abs(A).max(1, initial=0.0)
-    norms[norms == 0.0] = 1.0
-    size, cost = max(np.abs(x).max(initial=0.0), 1e-9), max(np.abs(form.q).max(initial=0.0), 1e-9)
-    slack = (form.b - A @ x) / norms
-    active = slack / size < multipliers * norms / cost
+    cost = max(np.abs(form.q).max(initial=0.0), np.abs(H @ x).max(initial=0.0), 1e-9)
+    norms, sizes = _norms_and_sizes(form, A, E, x)
+    of_A, of_E = np.split(sizes, [len(A)])
+    slack = form.b - A @ x
+    active = slack / of_A < multipliers * norms / cost
     for _ in range(_ROUNDS):
         rows, on = A[active], np.where(active, multipliers, 0.0)
         zero = np.zeros((rows.shape[0] + E.shape[0],) * 2)
@@ -225,11 +230,27 @@ def corrected(form: ExtensiveForm, point: ExtensivePoint) -> ExtensivePoint | No
         x, nu = x + step[:n], nu + step[m:]
         multipliers = on.copy()
         multipliers[active] += step[n:m]
-        slack = (form.b - A @ x) / norms
+        slack = form.b - A @ x
         wrong = active & (multipliers * norms < -ACCEPTED * 1e-2 * cost)
-        violated = ~active & (slack < -ACCEPTED * 1e-2 * size)
-        small = np.abs(off[:n]).max(initial=0.0) <= ACCEPTED * 1e-4 * cost
+        violated = ~active & (slack < -ACCEPTED * 1e-2 * of_A)
+        # A step is exact relative to its largest entry: smaller variables take another.
+        allowed = np.concatenate([np.full(n, cost), of_A[active], of_E])
+        small = (np.abs(off) <= ACCEPTED * 1e-4 * allowed).all()
         if small and not wrong.any() and not violated.any():
             break
         active = (active & ~wrong) | violated
     return ExtensivePoint(x, multipliers, nu)
+
+
+def _norms_and_sizes(form: ExtensiveForm, A: Array, E: Array, x: Array) -> tuple[Array, Array]:
+    """Largest coefficients of A's rows, and the sizes of what A's and E's are about.
+
+    Rows of the first stage alone have its size, as `Evidence` has it.
+    """
+    rows, bounds = np.abs(np.concatenate([A, E])), np.abs(np.concatenate([form.b, form.e]))
+    norms = _or_one(rows.max(1, initial=0.0))
+    size = max(np.abs(x).max(initial=0.0), 1e-9)
+    own = ~rows[:, form.n_first :].any(1)
+    farthest = (bounds / norms)[own].max(initial=0.0)
+    first = max(np.abs(x[: form.n_first]).max(initial=0.0), farthest)
+    return norms[: len(A)], norms * np.where(own & (farthest > 0), min(first, size), size)
