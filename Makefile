@@ -60,9 +60,9 @@ docs: $(DOCS)/.ready
 	! grep -iE "^griffe|warning" build/docs.log
 	$(DOCS)/bin/python .ci/check_site.py site
 
-$(DOCS)/.ready: pyproject.toml
+$(DOCS)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) -c "import tomllib; \
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $$($(PYTHON) -c "import tomllib; \
 		extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*extras['docs'])")
 	@touch $@
 

@@ -125,21 +125,34 @@ def audit(python: Path, scratch: Path) -> None:
     auditor = environment(scratch / "audit")
     tool = auditor.with_name("pip-audit")
     frozen = run(python, "-m", "pip", "freeze", "--exclude", "forewise", quiet=True)
-    (scratch / "frozen.txt").write_text(frozen)
+    # Databases know no local versions such as 2.13.0+cpu.
+    wanted = [re.sub(r"\+\w+$", "", line) for line in frozen.splitlines() if "==" in line]
+    (scratch / "frozen.txt").write_text("\n".join(wanted))
     try:
         pip(auditor, "pip-audit")
     except SystemExit:
         unchecked.append("known flaws of dependencies: pip-audit could not be installed")
         return
-    command = [tool, "-r", scratch / "frozen.txt", "--no-deps", "--disable-pip", "--timeout", "10"]
+    options = ["--no-deps", "--disable-pip", "--timeout", "10", "--format", "json"]
+    command = [tool, "-r", scratch / "frozen.txt", *options]
     ended = subprocess.run(command, text=True, capture_output=True, check=False)
-    if "known vulnerabilit" in ended.stderr and "No known" not in ended.stderr:
-        sys.exit(f"{ended.stdout}\n{ended.stderr}")
-    if ended.returncode:
+    try:
+        rows = json.loads(ended.stdout)["dependencies"]
+    except (ValueError, KeyError):
         reason = (ended.stderr.strip().splitlines() or ["it did not say why"])[-1][:160]
         unchecked.append(f"known flaws of dependencies: pip-audit did not get through ({reason})")
         return
-    print("no known flaws")
+    flawed = [row for row in rows if row.get("vulns")]
+    if flawed:
+        sys.exit(json.dumps(flawed, indent=2))
+    seen = [row for row in rows if "skip_reason" not in row]
+    if seen:
+        print(f"{len(seen)} of {len(wanted)} packages were looked up: no known flaws")
+    if len(seen) < len(wanted):
+        unchecked.append(
+            f"known flaws of {len(wanted) - len(seen)} of {len(wanted)} dependencies: pip-audit "
+            "reached no database that has them"
+        )
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ def test_nothing_in_a_model_is_pickled_and_requirements_are_pinned(mlflow, tmp_p
     assert not [name for name in names if name.endswith((".pkl", ".pickle", ".pt", ".joblib"))]
     lines = (tmp_path / "model" / "requirements.txt").read_text().split()
     assert f"forewise=={fw.__version__}" in lines
-    assert all("==" in line for line in lines)
+    assert all("==" in line and "+" not in line for line in lines)
     loaded = mlflow.pyfunc.load_model("model")
     assert [column.name for column in loaded.metadata.signature.inputs.inputs] == ["heat", "day"]
     pd.testing.assert_frame_equal(loaded.predict(X[:5]), policy.decide(X[:5]))
@@ -95,6 +95,9 @@ def test_given_parameters_are_columns(mlflow):
     fw.mlflow.save_model(policy, "model", input_example=asked[:3])
     found = mlflow.pyfunc.load_model("model").predict(asked)
     pd.testing.assert_frame_equal(found, policy.decide(X, given=rooms))
+    fw.mlflow.save_model(policy, "without a signature")
+    with pytest.raises(fw.ForewiseError, match="day"):
+        mlflow.pyfunc.load_model("without a signature").predict(asked.drop(columns="day"))
     of_arrays = fw.DecoupledLearner(problem, fw.NeighborPredictor(9))
     of_arrays.fit(X[["heat"]].to_numpy(), 9 + X["heat"].to_numpy(), given=rooms)
     with pytest.raises(fw.InvalidInputError, match="data frame"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,7 +14,8 @@ import pytest
 
 import forewise as fw
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def test_it_is_typed_as_its_metadata_say():
@@ -23,6 +25,17 @@ def test_it_is_typed_as_its_metadata_say():
 
 def test_there_is_one_version():
     assert fw.__version__ == PROJECT["version"]
+    assert "__version__" in dir(fw)
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {PROJECT['version']}\n" in cited
+    lab = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text())
+    assert "version" not in lab["project"]
+    pattern = lab["tool"]["hatch"]["version"]["pattern"]
+    found = re.search(pattern, (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert found
+    assert found["version"] == PROJECT["version"]
+    sources = [path for path in (ROOT / "src").rglob("*.py") if "__version__ =" in path.read_text()]
+    assert not sources
 
 
 HEAVY = [

@@ -21,7 +21,7 @@ from forewise_lab.datasets import fetch as download
 from forewise_lab.experiments import load_settings, read_rows
 from forewise_lab.experiments import run as run_experiments
 from forewise_lab.experiments.planning import PlannerFit
-from forewise_lab.experiments.runner import run_works
+from forewise_lab.experiments.runner import require_data, run_stages
 
 # What is tracked is published; quick results have a folder of their own, which is not.
 _RESULTS, _QUICK = Path("lab/results"), Path("quick")
@@ -190,7 +190,8 @@ def planner(
     case = load_settings().cases["bakery-a"]
     chosen = case.decision.levels if levels is None else [float(part) for part in _names(levels)]
     fits = [PlannerFit("bakery-a", level, case, data_dir=data_dir) for level in chosen]
-    summary = run_works(fits, output, None, progress=True)
+    require_data(fits)
+    summary = run_stages([lambda rows: fits], output, None, progress=True)
     if summary.failed:
         raise typer.Exit(1)
     done = {row for row in read_rows(output)["method"] if str(row).startswith("planner ")}

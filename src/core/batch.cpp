@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -122,8 +123,16 @@ Shortage follow_paths(
     if (!p.B) return {};
     if (const auto merged = merge(p)) {
         MergedEnds of_solutions(p, nullptr, solutions.holds), of_centres(p, nullptr, centres.holds);
+        std::optional<MergedPoints> of_start;
+        ConstPoints start;
+        Options same = options;
+        if (options.start) {
+            const Points& x = of_start.emplace(p, options.start).points;
+            start = {x.z, x.u, x.first, x.scenario, x.nu, x.nus};
+            same.start = &start;
+        }
         const Shortage shortage = follow_paths(
-            merged->program, n_threads, options, targets, of_solutions.ends, of_centres.ends, ended,
+            merged->program, n_threads, same, targets, of_solutions.ends, of_centres.ends, ended,
             iterations
         );
         of_solutions.split(p, solutions);

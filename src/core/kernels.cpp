@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "path.hpp"
+#include "warm.hpp"
 
 namespace forewise::FOREWISE_ISA {
 namespace {
@@ -52,6 +53,18 @@ void unload_end(const Work& w, const Program& p, Size b, const Units& units, con
     unload<W>(w, w.slack, w.r, units.length, out.slack_scenario + b * p.M * w.r);
 }
 
+// Put a point of the batch, in the user's units, into the workspace.
+template <int W>
+void load_start(const Work& w, const Program& p, Size b, const Units& units, const ConstPoints& from) {
+    const double length = 1.0 / units.length, cost = 1.0 / units.cost;
+    copy(w.point.z, from.z + b * w.n, w.n, length);
+    copy(w.point.nu, from.nu + b * w.e, w.e, cost);
+    copy(w.point.rows + w.scenario_rows, from.first + b * w.g, w.g, cost);
+    load_points<W>(w, from.u + b * p.M * w.k, w.k, length, w.point.u);
+    load_points<W>(w, from.nus + b * p.M * w.s, w.s, cost, w.point.nus);
+    load_points<W>(w, from.scenario + b * p.M * w.r, w.r, cost, w.point.rows);
+}
+
 template <int W>
 void follow_range(
     const Program& p, const Plan& plan, double* memory, int low, int high, const Options& options,
@@ -62,7 +75,9 @@ void follow_range(
     lay_out<W>(w, p, plan, memory);
     for (int b = low; b < high; ++b) {
         const Units units = load<W>(w, p, b);
-        const Outcome outcome = solve_context<W>(w, options, targets[b]);
+        if (options.start) load_start<W>(w, p, b, units, *options.start);
+        const Outcome outcome = options.start ? solve_from_point<W>(w, options, targets[b])
+                                              : solve_context<W>(w, options, targets[b]);
         ended[b] = outcome.ended, iterations[b] = outcome.iterations;
         unload_end<W>(w, p, b, units, solutions);
         if (targets[b] > 0.0 && outcome.ended != STOPPED) centres.holds[b] = find_centre<W>(w, options, targets[b]);

@@ -20,6 +20,7 @@ struct Options {
     double tolerance;
     int max_iterations;  // of all that is tried for a context
     Listener listener;
+    const ConstPoints* start = nullptr;  // points near the solutions; NaN where there is none
 };
 
 struct Kernels {

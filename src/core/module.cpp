@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -254,8 +255,8 @@ struct Watch {
 
 void follow(
     const nb::tuple& blocks, int n_threads, double tolerance, int max_iterations, double seconds,
-    const nb::object& log, const Array& targets, const nb::tuple& solutions,
-    const nb::tuple& centres, const Whole& ended, const Whole& iterations
+    const nb::object& log, const Array& targets, const nb::object& start,
+    const nb::tuple& solutions, const nb::tuple& centres, const Whole& ended, const Whole& iterations
 ) {
     const Given given(blocks);
     const Program& p = given.program;
@@ -263,13 +264,18 @@ void follow(
     require(targets, "targets", {std::size_t(p.B)});
     require(ended, "ended", {std::size_t(p.B)});
     require(iterations, "iterations", {std::size_t(p.B)});
+    std::optional<GivenPoints<const double, Array>> of_start;
+    if (!start.is_none()) of_start.emplace(nb::cast<nb::tuple>(start), p);
     Watch watch(seconds, log);
+    const Options options{
+        tolerance, max_iterations, {&Watch::stops_of, &watch}, of_start ? &of_start->points : nullptr
+    };
     Shortage shortage;
     {
         nb::gil_scoped_release released;
         shortage = follow_paths(
-            p, n_threads, {tolerance, max_iterations, {&Watch::stops_of, &watch}}, targets.data(),
-            of_solutions.ends, of_centres.ends, ended.data(), iterations.data()
+            p, n_threads, options, targets.data(), of_solutions.ends, of_centres.ends,
+            ended.data(), iterations.data()
         );
     }
     if (watch.error) std::rethrow_exception(watch.error);
@@ -474,7 +480,8 @@ NB_MODULE(_core, m) {
     using nb::arg;
     m.def(
         "follow", &follow, arg("program"), arg("n_threads"), arg("tolerance"), arg("max_iterations"),
-        arg("seconds"), arg("log").none(), arg("targets"), arg("solutions"), arg("centres"),
+        arg("seconds"), arg("log").none(), arg("targets"), arg("start").none(), arg("solutions"),
+        arg("centres"),
         arg("ended").noconvert(), arg("iterations").noconvert()
     );
     m.def(

@@ -8,12 +8,15 @@ imported when a function is called (``pip install "forewise[mlflow]"``, or ``mlf
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from forewise import tables
 from forewise.exceptions import InputTypeError, InvalidInputError, MissingDependencyError
@@ -189,8 +192,9 @@ class _Decider:
         """Decisions, in the kind of container that rows came in."""
         if not self.policy.problem.needs_given:
             return self.policy.decide(model_input, **_options(params))
-        given = model_input.drop(columns=self.columns)
-        return self.policy.decide(model_input[self.columns], given=given, **_options(params))
+        known = model_input.columns.isin(self.columns)
+        given = model_input.loc[:, ~known]
+        return self.policy.decide(model_input.loc[:, known], given=given, **_options(params))
 
 
 class _Planned:
@@ -230,33 +234,29 @@ def _options(params: dict[str, Any] | None) -> dict[str, Any]:
 
 def _signature(mlflow: Any, model: _Model, example: Any) -> Any:
     """Of the example, or of an array of as many columns as the policy was fitted to."""
-    types = mlflow.types.schema
-    whole, seed = mlflow.types.DataType.long, types.ParamSpec("random_state", "long", 0)
+    schema = mlflow.types.schema
     n_scenarios = model.policy.n_scenarios if isinstance(model, _Planned) else 64
-    params = types.ParamSchema([types.ParamSpec("n_scenarios", whole, n_scenarios), seed])
+    defaults = {"n_scenarios": n_scenarios, "random_state": 0}
+    params = schema.ParamSchema([schema.ParamSpec(k, "long", v) for k, v in defaults.items()])
     if example is not None:
         found = mlflow.models.infer_signature(example, model.predict(example))
         return mlflow.models.ModelSignature(found.inputs, found.outputs, params)
     if isinstance(model, _Planned) or model.columns is not None:
-        return None
-    import numpy as np
-
-    shapes = (model.policy.fitted.n_features_in_, model.policy.n_decisions)
+        return None  # the kinds of columns are not known
+    widths = (model.policy.fitted.n_features_in_, model.policy.n_decisions)
     inputs, outputs = (
-        types.Schema([types.TensorSpec(np.dtype(np.float64), (-1, width))]) for width in shapes
+        schema.Schema([schema.TensorSpec(np.dtype(np.float64), (-1, width))]) for width in widths
     )
     return mlflow.models.ModelSignature(inputs, outputs, params)
 
 
 def _pinned() -> list[str]:
     """This version of forewise and the installed versions of what it needs, without extras."""
-    wanted = [line for line in requires("forewise") or [] if "extra ==" not in line]
-    names = ["forewise", *(line.split(";")[0].split(" ")[0] for line in wanted)]
+    lines = [line for line in requires("forewise") or [] if "extra ==" not in line]
     found = []
-    for name in names:
-        plain = name.rstrip("0123456789.,<>=!~*")
+    for name in ["forewise", *(re.split(r"[^\w.-]", line)[0] for line in lines)]:
         try:
-            found.append(f"{plain}=={version(plain)}")
+            found.append(f"{name}=={version(name).partition('+')[0]}")  # 2.13.0+cpu has no index
         except PackageNotFoundError:  # of another platform
             continue
     return found

@@ -83,7 +83,7 @@ def test_it_finds_the_predictor_that_reads_the_context():
 
 
 def test_it_says_where_a_simple_method_is_as_good():
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(1)
     X, y = random.normal(size=(300, 2)), random.gamma(4.0, size=300)  # nothing to be learned
     learner = fw.AutoLearner(NEWSVENDOR, SIMPLE, random_state=0).fit(X, y)
     notes = learner.leaderboard_.set_index("method").note
@@ -118,9 +118,12 @@ def test_a_union_is_solved_anew_and_beats_its_parts():
         name: fw.Scenarios(torch.full((400, 16, 1), value)) for name, value in (("a", 0), ("b", 9))
     }
     records = {name: Record(evaluator.costs(part, rows), part) for name, part in drawn.items()}
-    weights, union = best_union(evaluator, records, rows)
+    weights, union = best_union(evaluator, records, rows, dict.fromkeys(records, np.inf))
     assert set(weights) <= {"a", "b"}
     assert union.costs.mean() <= min(record.costs.mean() for record in records.values())
+    # What is clearly worse alone is no part, whatever it does on these rows.
+    best = min(records, key=lambda name: records[name].rank(problem))
+    assert set(best_union(evaluator, records, rows, dict.fromkeys(records, 0.0))[0]) == {best}
 
 
 def test_a_candidate_that_fails_is_listed():
@@ -191,7 +194,8 @@ def test_folds_cover_the_rows_once_unless_these_are_many():
     assert np.array_equal(np.sort(np.concatenate([f.held for f in folds])), np.arange(57))
     for fold in folds:
         assert not set(fold.train) & set(fold.held)
-    assert [len(f.held) for f in make_folds(10_000, 5, False, 0, at_most=2500)] == [2000, 500]
+    assert [len(f.held) for f in make_folds(10_000, 5, False, 0, at_most=3500)] == [2000, 1500]
+    assert [len(f.held) for f in make_folds(10_000, 5, False, 0, at_most=2500)] == [2000]
     assert len(make_folds(2, 5, False, 0, 100)[0].train) == 2
 
 
@@ -269,6 +273,9 @@ def test_default_candidates_suit_the_table():
     assert "Gaussian process" in small
     assert "Gaussian process" not in large
     assert "boosted residuals" in large
+    assert "boosted quantiles" in large
+    many = default_candidates(1_500, 3, 15)  # in which each outcome would have its own models
+    assert not {"boosted quantiles", "Gaussian process"} & set(many)
     assert "linear residuals" not in default_candidates(20, 30, 1)
     assert next(iter(small)) == "empirical"
 

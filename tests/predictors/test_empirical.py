@@ -201,6 +201,13 @@ def test_contexts_that_tie_share_the_last_place():
     np.testing.assert_allclose(mean, demand[day == 3].mean())
 
 
-@pytest.mark.parametrize(("n_rows", "k"), [(150, 12), (1, 1)])
-def test_default_number_of_neighbours(n_rows, k):
-    assert fw.NeighborPredictor().fit(*table(n_rows)).n_neighbors_ == k
+def test_default_number_of_neighbours_follows_the_noise():
+    """Few where the context says it all, many where it says nothing; the order does not matter."""
+    X = np.linspace(0, 1, 400)[:, None]
+    noise = np.random.default_rng(0).normal(size=(400, 1))
+    smooth, noisy = (fw.NeighborPredictor().fit(X, y).n_neighbors_ for y in (np.sin(9 * X), noise))
+    assert smooth <= 3
+    assert noisy >= 60
+    order = np.random.default_rng(1).permutation(400)
+    assert fw.NeighborPredictor().fit(X[order], noise[order]).n_neighbors_ == noisy
+    assert fw.NeighborPredictor().fit(X[:1], noise[:1]).n_neighbors_ == 1

@@ -127,7 +127,7 @@ def test_the_number_of_threads_changes_nothing():
 def test_forecasts_are_those_of_scikit_learn():
     X, y = table()
     contexts = np.concatenate([table(100, seed=1)[0], [[1e30, -1e30, 0.0]]])
-    predictor = fw.BoostingPredictor(n_trees=30, learning_rate=0.2, max_leaves=8).fit(X, y)
+    predictor = fw.BoostingPredictor(30, 0.2, max_leaves=8, min_leaf=20).fit(X, y)
     for outcome in range(2):
         mean, std = y[:, outcome].mean(), y[:, outcome].std()
         twin = HistGradientBoostingRegressor(

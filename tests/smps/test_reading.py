@@ -208,6 +208,11 @@ ERRORS = {
     "density": ("stoch", ("DISCRETE", "CAUCHY"), "line 2: INDEP may be DISCRETE, UNIFORM.*CAUCHY"),
     "nodes": ("stoch", ("INDEP", "NODES"), "line 2: expected a section STOCH, INDEP"),
     "no block": ("stoch", ("INDEP", "BLOCKS"), "line 3: expected a line BL"),
+    "no upper bound": (
+        "stoch",
+        (STOCH[STOCH.index("INDEP") : -7], "INDEP DISCRETE ADD\n UP BND Y 1 1\n"),
+        "line 3: ADD needs a finite upper bound Y in the core file",
+    ),
     "data first": ("stoch", ("INDEP DISCRETE\n", ""), "line 2: expected a section INDEP"),
 }
 
@@ -219,6 +224,14 @@ def test_errors_name_file_line_and_what_was_expected(case, tmp_path):
     assert old in text
     with pytest.raises(InvalidInputError, match=message):
         read(tmp_path, **{file: text.replace(old, new, 1)})
+
+
+def test_a_random_right_side_of_a_row_that_bounds_nothing(tmp_path):
+    """In the core it may be left infinite; as a free row it would be lost without a word."""
+    core = CORE.replace("CAP 8", "CAP 1e30")
+    assert optimum(read(tmp_path, core=core)) == pytest.approx(27.5)
+    with pytest.raises(InvalidInputError, match="line 3: the right-hand side of row 'CAP'"):
+        read(tmp_path, core=core, stoch=with_stoch(" RHS CAP 8 0.5\n RHS CAP 2 0.5"))
 
 
 def test_files_that_are_not_there(tmp_path):

@@ -8,13 +8,16 @@ import numpy as np
 import torch
 
 from forewise import ScenarioProgram, Solution
+from forewise.problems.bounds import BoundRows
+from forewise.solvers.bounds import joined_duals
 from forewise.solvers.interior_point.core import Points, as_arrays
 from forewise.solvers.interior_point.verification import Residuals, residuals_of_points
 
 
 def residuals(program: ScenarioProgram, solution: Solution) -> Residuals:
     """The optimality conditions of a solution, recomputed from the raw data."""
-    duals = solution.duals
+    bounds = BoundRows.of(program)
+    program, duals = bounds.added(program), joined_duals(bounds, solution.duals)
     points = (
         *(solution.decision, solution.recourse, duals.inequality, duals.scenario_inequality),
         *(duals.equality, duals.scenario_equality),

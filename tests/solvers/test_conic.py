@@ -171,3 +171,18 @@ def test_distances_to_cones():
     assert np.allclose(dual_cone_distance(form, rows(dual)), 0)
     dual[0, 5] -= 0.01
     assert dual_cone_distance(form, rows(dual)).max() > 0.005
+
+
+@pytest.mark.parametrize("exponent", [0, 4, 10, 12])
+def test_decisions_beside_huge_outcomes_are_right_or_not_optimal(exponent):
+    """The budget is used up wherever the outcomes are far beyond it."""
+    z, outcome = cp.Variable(2, nonneg=True), cp.Parameter(2)
+    constraints = [cp.sum(z) <= 5]
+    problem = fw.CvxpyProblem(
+        cp.Minimize(cp.norm(outcome - z)), constraints, decision=z, outcome=outcome
+    )
+    outcomes = np.random.default_rng(0).uniform(5, 9, (2, 8, 2)) * 10.0**exponent
+    solution = fw.solve(problem, fw.Scenarios(outcomes), on_failure="return")
+    spent = solution.decision[solution.optimal].sum(1)
+    torch.testing.assert_close(spent, torch.full_like(spent, 5.0), rtol=1e-5, atol=0)
+    assert exponent > 4 or solution.optimal.all()

@@ -12,7 +12,8 @@ import torch
 
 import forewise as fw
 from forewise import _core
-from forewise.exceptions import InvalidInputError
+from forewise.exceptions import InsufficientMemoryError, InvalidInputError
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.solvers.interior_point.core import (
     Iteration,
     as_arrays,
@@ -58,6 +59,27 @@ def test_a_time_limit_stops_all_contexts():
         fw.InteriorPointSolver(time_limit=0.0)
 
 
+def test_a_stopped_context_is_not_solved_by_anyone_else():
+    solver = fw.AutoSolver(general=fw.InteriorPointSolver(time_limit=1e-9))
+    problem = fw.Portfolio([0.3, 0.6], 0.4, budget=1.0)
+    scenarios = fw.Scenarios(np.random.default_rng(0).normal(size=(2, 9, 2)))
+    started = time.perf_counter()
+    solution = fw.solve(problem, scenarios, solver, on_failure="return")
+    assert solution.status == (fw.Status.STOPPED,) * 2
+    assert time.perf_counter() - started < 5.0
+
+
+def test_too_little_memory_is_said_before_any_is_taken():
+    """A hundred million variables of recourse, of which none is ever there."""
+    M, k = 50_000, 2_000
+    program = fw.ScenarioProgram(
+        torch.full((1, M), 1.0 / M), [[1.0]], d=torch.ones(1, 1, k), lower=[[0.0]],
+        recourse_lower=torch.zeros(1, 1, k),
+    )  # fmt: skip
+    with pytest.raises(InsufficientMemoryError, match=r"solving needs .* GB of working memory"):
+        fw.solve_program(program, fw.InteriorPointSolver())
+
+
 def test_ctrl_c_is_heard():
     program = large_program()
     solver = fw.InteriorPointSolver(log=lambda _: time.sleep(0.1))
@@ -70,7 +92,7 @@ def test_ctrl_c_is_heard():
 
 def test_the_core_refuses_arrays_that_do_not_fit():
     rng = np.random.default_rng(0)
-    arrays = as_arrays(random_program(1, B=2))
+    arrays = as_arrays(with_bounds_as_rows(random_program(1, B=2)))
     for name in arrays._fields:
         block = getattr(arrays, name)
         if not isinstance(block, np.ndarray) or not block.size:
@@ -93,7 +115,7 @@ def test_the_core_refuses_arrays_that_do_not_fit():
 
 
 def test_the_core_refuses_patterns_that_do_not_fit():
-    arrays = as_arrays(random_program(1, B=2))
+    arrays = as_arrays(with_bounds_as_rows(random_program(1, B=2)))
     starts, columns, entries = arrays.T
     for wrong in (
         (starts[:-1], columns, entries),
@@ -110,7 +132,7 @@ def test_the_core_refuses_patterns_that_do_not_fit():
 
 
 def test_outputs_are_never_copies():
-    arrays = as_arrays(random_program(1, B=2))
+    arrays = as_arrays(with_bounds_as_rows(random_program(1, B=2)))
     ends = no_ends(arrays, 2)
     points = ends.points._replace(z=ends.points.z.astype(np.float32))
     settings = (1, 1e-9, 50, 1e9, None, np.zeros(2))

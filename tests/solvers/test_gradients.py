@@ -10,6 +10,7 @@ import torch
 from scipy.optimize import linprog
 
 import forewise as fw
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.problems.programs import BLOCKS
 from forewise.solvers.extensive import extensive_form
 from forewise.solvers.interior_point.core import PathEnds, as_arrays, follow_paths, units
@@ -109,7 +110,8 @@ def _regular(program: fw.ScenarioProgram, solution: fw.Solution) -> bool:
 
 def centres(program: fw.ScenarioProgram, gap: float) -> PathEnds:
     """The points of the central path at a relative gap, which no solver returns."""
-    return follow_paths(as_arrays(program), 1e-9, 100, np.full(program.n_contexts, gap))[1]
+    arrays = as_arrays(with_bounds_as_rows(program))
+    return follow_paths(arrays, 1e-9, 100, np.full(program.n_contexts, gap))[1]
 
 
 def finite_difference(program, name, value) -> torch.Tensor:

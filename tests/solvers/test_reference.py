@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import forewise as fw
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.solvers.extensive import extensive_form
 
 
@@ -16,9 +17,9 @@ def portfolios(n_contexts=6, n_scenarios=12, n_assets=5):
 
 def test_a_linear_program_has_no_quadratic_entries():
     problem, scenarios = portfolios()
-    assert extensive_form(problem.program(scenarios), 0).P.nnz == 0
+    assert extensive_form(with_bounds_as_rows(problem.program(scenarios)), 0).P.nnz == 0
     curved = fw.QuadraticNewsvendor([1.0], 0.0, 0.0, [3.0], 2.0, [1.0])
-    program = curved.program(fw.Scenarios(np.ones((1, 4, 1))))
+    program = with_bounds_as_rows(curved.program(fw.Scenarios(np.ones((1, 4, 1)))))
     assert extensive_form(program, 0).P.nnz == 1 + 4
 
 

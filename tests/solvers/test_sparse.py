@@ -71,7 +71,7 @@ def with_rows(program: fw.ScenarioProgram) -> fw.ScenarioProgram:
     def near(bound: torch.Tensor) -> torch.Tensor:
         return bound.clamp(-1e3, 1e3)
 
-    blocks = program.blocks()
+    blocks = {name: b for name, b in program.blocks().items() if name not in program.bounds}
     blocks["G"] = torch.cat([blocks["G"], torch.cat([eye, -eye])[None]], 1)
     h = blocks["h"].expand(program.n_contexts, -1)
     blocks["h"] = torch.cat([h, near(program.upper), -near(program.lower)], 1)
@@ -134,6 +134,35 @@ def test_every_sparse_format_is_the_same_block():
         np.testing.assert_array_equal(program.T[0, 0].numpy(), dense, err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.longdouble])
+def test_hostile_sparse_matrices_have_the_dense_solution(dtype):
+    """Duplicates, empty rows, unsorted columns, stored zeros, other types and layouts."""
+    dense = np.array([[0, 2, 0, 0], [0, 0, 0, 0], [1, 0, -3, 1]]).astype(dtype)
+    twice = sp.coo_matrix(
+        (np.array([1, 1, 1, -3, 1, 0], dtype), ([0, 0, 2, 2, 2, 1], [1, 1, 0, 2, 3, 3])), (3, 4)
+    )
+    unsorted = sp.csr_matrix(
+        (np.array([2, 1, -3, 1], dtype), np.array([1, 3, 2, 0]), np.array([0, 1, 1, 4])), (3, 4)
+    )
+    formats = ("csr", "csc", "coo", "lil", "dok", "dia")
+    blocks = [twice, unsorted, *(sp.coo_matrix(dense).asformat(name) for name in formats)]
+    if dtype is not np.longdouble:
+        value = torch.from_numpy(dense)
+        blocks += [value.to_sparse(), value.to_sparse_csr(), value[None].to_sparse()]
+    solver = fw.InteriorPointSolver()
+    blocks_of = {"P": np.eye(4)[None], "h": [[-1.0, 0.5, -2.0]]}
+    wanted = None
+    for block in blocks:  # one pattern after the other, by one solver
+        program = fw.ScenarioProgram([[1.0]], [[1.0, -1.0, 0.5, 2.0]], G=block, **blocks_of)
+        decision = fw.solve_program(program, solver).decision
+        wanted = decision if wanted is None else wanted
+        torch.testing.assert_close(decision, wanted, rtol=0, atol=1e-9)
+    other = fw.ScenarioProgram([[1.0]], [[1.0, -1.0, 0.5, 2.0]], G=dense[None] * 1.0, **blocks_of)
+    torch.testing.assert_close(fw.solve_program(other).decision, wanted, rtol=0, atol=1e-7)
+    assert twice.nnz == 6  # what was passed is as it was
+
+
 def test_sparse_blocks_that_cannot_be():
     with pytest.raises(InvalidInputError, match="outside"):
         fw.SparseBlock([0], [3], [[1.0]], (1, 3))
@@ -141,6 +170,19 @@ def test_sparse_blocks_that_cannot_be():
         fw.SparseBlock([0, 0], [1, 1], [[1.0, 2.0]], (1, 3))
     with pytest.raises(InvalidInputError, match="as many rows"):
         fw.SparseBlock([0, 0], [1], [[1.0, 2.0]], (1, 3))
+    for wrong in ([0.7], [True]):
+        with pytest.raises(InvalidInputError, match="must be integers, but came as"):
+            fw.SparseBlock(wrong, [1], [[1.0]], (1, 3))
+    with pytest.raises(InvalidInputError, match="size must be"):
+        fw.SparseBlock([0], [1], [[1.0]], (1.5, 3))
+    for matrix in (sp.csr_matrix([[1j, 0.0]]), sp.coo_array([1.0, 0.0])):
+        with pytest.raises(InvalidInputError, match="T must be a matrix of real numbers"):
+            fw.ScenarioProgram([[1.0]], [[0.0, 0.0]], T=matrix, r=[[[1.0]]])
+    for batch in (torch.eye(2).expand(3, 1, 2, 2), torch.eye(2).expand(1, 3, 2, 2)):
+        with pytest.raises(InvalidInputError, match="T must start with"):
+            fw.ScenarioProgram([[1.0]], [[0.0, 0.0]], T=batch.to_sparse(), r=[[[1.0, 1.0]]])
+    with pytest.raises(InvalidInputError, match="T has shape"):
+        fw.ScenarioProgram([[1.0]], [[0.0]], T=sp.eye(2).tocsr(), r=[[[1.0, 1.0]]])
     with pytest.raises(InvalidInputError, match="P must be symmetric"):
         fw.ScenarioProgram([[1.0]], [[0.0, 0.0]], P=sp.csr_matrix([[1.0, 1.0], [0.0, 1.0]]))
     with pytest.raises(InvalidInputError, match="upper must have shape"):

@@ -232,13 +232,17 @@ def test_a_far_bound_that_is_reached_is_a_bound():
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
-def test_a_negative_budget_is_infeasible_to_every_solver(solver):
+@pytest.mark.parametrize("exponent", [0, 4, 8, 10, 12, 16])
+def test_a_negative_budget_is_infeasible_to_every_solver(exponent, solver):
     problem = fw.QuadraticNewsvendor(
         [1.0], [0.0], [1.0], [3.0], [1.0], [1.0], price=[4.0], budget=-1.0
     )
-    scenarios = fw.Scenarios(np.random.default_rng(0).uniform(1, 9, (3, 8, 1)))
-    solution = fw.solve(problem, scenarios, solver, on_failure="return")
+    demand = np.random.default_rng(0).uniform(1, 9, (3, 8, 1)) * 10.0**exponent
+    solution = fw.solve(problem, fw.Scenarios(demand), solver, on_failure="return")
     assert set(solution.status) == {fw.Status.INFEASIBLE}
+    for proof in solution.certificates.values():
+        assert proof.multipliers.inequality.shape == (1, 2)
+        assert proof.multipliers.scenario_inequality.shape == (1, 8, 4)
 
 
 def corner() -> tuple[fw.ScenarioProgram, dict[str, torch.Tensor]]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 import forewise as fw
+from forewise.problems.bounds import with_bounds_as_rows
 
 NEWSVENDOR_COSTS = {
     "quadratic": [6.0, 4.0, 6.0, 6.0, 8.0, 8.0],
@@ -28,7 +29,8 @@ SCENARIO_DATA = ("T", "W", "r", "q", "d")
 class Instance:
     """One program to solve for a batch of contexts, and what its gradients are taken for.
 
-    `problem` and `scenarios` are None where the program is not that of a problem.
+    `problem` and `scenarios` are None where the program is not that of a problem; bounds of
+    `program` are rows.
     """
 
     name: str
@@ -122,7 +124,8 @@ def _of_problem(name: str, title: str, problem: fw.Problem, outcomes: np.ndarray
     n_contexts, n_scenarios = outcomes.shape[:2]
     program = problem.program(scenarios)
     assert isinstance(program, fw.ScenarioProgram)
-    return Instance(name, title, n_contexts, n_scenarios, problem, scenarios, program)
+    rows = with_bounds_as_rows(program)
+    return Instance(name, title, n_contexts, n_scenarios, problem, scenarios, rows)
 
 
 FAMILIES = {"nvqp": nvqp, "pop": pop, "recourse": recourse}

@@ -95,7 +95,7 @@ def shared_fits() -> Iterator[None]:
             own(self, X, y, censored=censored)
             _FITS[key] = vars(self).copy(), time.process_time() - started
         else:
-            vars(self).update(_FITS[key][0])
+            self.__dict__.update(_FITS[key][0])
             _SPARED[0] += _FITS[key][1]
         return self
 

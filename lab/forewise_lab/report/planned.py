@@ -44,7 +44,7 @@ def write_planner_page(
         lines.append(
             f"| {level} | {value[COST]:.2f} | {joined[level].mean():.2f} | "
             f"{_difference(joined['cost'], joined[level], joined['date'])} | "
-            f"{value[COVERED]:.1%} | {value[LEAST]:.1%} | {value[FITTED]:.0f} s |"
+            f"{_percent(value[COVERED])} | {_percent(value[LEAST])} | {value[FITTED]:.0f} s |"
         )
     dates = costs[levels[0]]["date"]
     ours = np.mean([costs[level]["cost"].to_numpy() for level in levels], axis=0)
@@ -55,7 +55,7 @@ def write_planner_page(
     lines.append(
         f"| mean | **{ours.mean():.2f}** | {other.mean():.2f} | "
         f"{_difference(pd.Series(ours), pd.Series(other), dates)} | "
-        f"{np.mean(inside):.1%} | {months.min():.1%} | |"
+        f"{_percent(np.mean(inside))} | {_percent(months.min())} | |"
     )
     best_title = f"{best.title} ({best.chosen})" if best.chosen else best.title
     text = f"""# The planner in the bakery
@@ -63,16 +63,16 @@ def write_planner_page(
 A `Planner` that knows the roles of the columns and nothing else, on the rows and in the windows of
 case (a) of "Does it pay?". Each service level has a planner of its own; it chooses its method on
 the rows before the first window and learns anew before every window. Beside it the best of the
-methods that were tuned for this case: {best_title}. Differences are paired, with 95 % intervals by
-a block bootstrap over weeks. Made by `forewise-lab planner`; the fit's time, choice of the method
-included, is that of one processor.
+methods that were tuned for this case: {best_title}.
+Differences are paired, with 95 % intervals by a block bootstrap over weeks. Made by
+`forewise-lab planner`; the fit's time, choice of the method included, is that of one processor.
 
 | level | planner | {best.title} | difference | within the 90 % interval | worst month | one fit |
 | --: | --: | --: | --: | --: | --: | --: |
 {chr(10).join(lines)}
 
 {len(dates):,} decisions at each level. The worst month of all levels together is
-{months.idxmin()}, with {months.min():.1%} of the costs within their interval.
+{months.idxmin()}, with {_percent(months.min())} of the costs within their interval.
 """
     target = Path(page)
     write_whole(target, text)
@@ -81,4 +81,13 @@ included, is that of one processor.
 
 def _difference(ours: pd.Series, other: pd.Series, dates: pd.Series) -> str:
     found = block_bootstrap_difference(ours, other, dates, relative=True)
-    return f"{found.estimate:+.1%} [{found.lower:+.1%}, {found.upper:+.1%}]".replace("-", "−")
+    parts = [_signed(value) for value in (found.estimate, found.lower, found.upper)]
+    return f"{parts[0]} [{parts[1]}, {parts[2]}]"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.1f} %".replace("-", "−")

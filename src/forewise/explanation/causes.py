@@ -12,8 +12,10 @@ from forewise.explanation.case import Case
 from forewise.explanation.parts import Binding, CostCurve, Drivers, Unavailable, Uncertainty
 from forewise.predictors import Predictor, RelativePredictor, StackedPredictor
 from forewise.problems.base import without_risk
+from forewise.problems.bounds import BoundRows
 from forewise.problems.feasibility import Constraints, as_constant
 from forewise.problems.programs import IntegerProgram, ScenarioProgram
+from forewise.solvers.bounds import joined_duals
 
 _HALF = 20  # points of a cost curve to each side of the decision
 _DRAWS = 256  # of each part of a union
@@ -81,7 +83,8 @@ def binding_constraints(case: Case) -> list[Binding] | Unavailable:
     with torch.no_grad():
         built = case.problem.program(case.scenarios)
     program = built if isinstance(built, ScenarioProgram) else built.plain
-    duals = case.solution.duals
+    bounds = BoundRows.of(program)
+    program, duals = bounds.added(program), joined_duals(bounds, case.solution.duals)
     multipliers = torch.cat([duals.inequality[0], duals.equality[0]]).detach()
     G, h, E, e = (as_constant(block)[0] for block in (program.G, program.h, program.E, program.e))
     if len(multipliers) != len(G) + len(E) or bool(multipliers.isnan().any()):

@@ -148,7 +148,7 @@ def changes(
     threshold = np.maximum(_NOTICED * scale, 2 * error)
     moved = (np.abs(decided - today) > threshold).any(1)
     found: dict[str, Change] = {}
-    for i in sorted(np.flatnonzero(moved), key=lambda i: tried[i].distance):
+    for i in sorted(np.flatnonzero(moved).tolist(), key=lambda i: tried[i].distance):
         column, now, then, distance, _ = tried[i]
         found.setdefault(column, Change(column, now, then, distance, case.named(decided[i])))
     return list(found.values())[:_SHOWN]

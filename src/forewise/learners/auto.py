@@ -58,10 +58,11 @@ from forewise.validation.tables import check_training_data, check_validation_dat
 if TYPE_CHECKING:
     import pandas as pd
 
-_EVALUATED = 2000  # rows: the error of more would hardly be smaller
+_EVALUATED = 1200  # rows: the error of more would hardly be smaller
 _CLEARLY = 4.0  # standard errors by which a candidate must be worse to be dropped early
-_KEPT = 3  # candidates that are never dropped early
-_PROCESS_ROWS = 2000  # rows up to which a Gaussian process uses all of them
+_KEPT, _FEW_ROWS = 3, 100  # candidates never dropped early, where the first fold has few rows
+_QUANTILE_OUTCOMES = 3  # of which each quantile is boosted by itself: ten times the models
+_PROCESS_ROWS = 2000  # up to which a Gaussian process of one outcome uses all of them
 _TREATMENT = (
     "each is judged at one draw from beyond its bound, the same for all candidates, by a forest"
 )
@@ -76,7 +77,8 @@ class AutoLearner(Learner):
     several candidates' scenarios (`StackedPredictor`) where that costs less, refitted to all rows.
 
     When to use: first. It needs no settings; `leaderboard_` has the cost of each method, and
-    `verdict_` says when a simple one is as good. It takes as long as six fits of every candidate.
+    `verdict_` says when a simple one is as good. It takes as long as up to six fits
+    of each candidate.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ class AutoLearner(Learner):
         Rows are in order of time: the folds are windows of the later half, each predicted from the
         rows before it, rather than rows at random.
     n_folds : int
-        Folds or windows. Of large tables fewer are used: evaluation stops at 2,000 rows.
+        Folds or windows. Of large tables fewer are used: evaluation stops at 1,200 rows.
     n_scenarios : int
         Scenarios per decision in evaluation, about as many as `decide` will draw.
     n_jobs : int, optional
@@ -266,13 +268,14 @@ def default_candidates(
         found["linear residuals"] = ResidualPredictor(shuffle=not ordered, random_state=seed)
     found["neighbours"] = NeighborPredictor()
     found["forest"] = ForestPredictor(random_state=seed)
-    found["boosted quantiles"] = QuantileBoostingPredictor(random_state=seed)
-    if n_outcomes > 1:  # boosted quantiles treat outcomes as independent
+    if n_outcomes <= _QUANTILE_OUTCOMES:
+        found["boosted quantiles"] = QuantileBoostingPredictor(random_state=seed)
+    if n_outcomes > 1:  # whose scenarios have all outcomes at one level
         boosting = BoostingPredictor(random_state=seed)
         found["boosted residuals"] = ResidualPredictor(
             boosting, shuffle=not ordered, random_state=seed
         )
-    if n_rows <= _PROCESS_ROWS:
+    if n_rows <= _PROCESS_ROWS / n_outcomes ** (1 / 3):  # each outcome has a search of its own
         found["Gaussian process"] = GaussianProcessPredictor(random_state=seed)
     found["Bayesian network"] = BayesianPredictor(random_state=seed)
     return found
@@ -362,14 +365,17 @@ class _Race:
             self.notes[name] = note
 
     def _drop_worst(self, names: list[str], resamples: Resamples) -> None:
-        """Drop candidates several standard errors worse than the best, but never the best few."""
+        """Drop candidates several standard errors worse than the best.
+
+        But never the best few where the first fold has few rows, whose standard errors are rough.
+        """
         problem = self.evaluator.problem
         first = {name: Record.of(self.trials[name]) for name in names}
         ranked = sorted(first, key=lambda name: first[name].rank(problem))
         best = first[ranked[0]]
         if len(self.folds) == 1 or best.failures == len(best.costs):
             return
-        for name in ranked[_KEPT:]:
+        for name in ranked[_KEPT if len(best.costs) < _FEW_ROWS else 1 :]:
             worse = cost_of(problem, first[name].costs) - cost_of(problem, best.costs)
             error = resamples.standard_error(problem, first[name].costs, best.costs)
             if first[name].failures > best.failures or worse > _CLEARLY * error:
@@ -421,11 +427,11 @@ class _Choice:
     def make(cls, race: _Race, resamples: Resamples) -> _Choice:
         problem, records = race.evaluator.problem, race.records
         best = min(records, key=lambda name: records[name].rank(problem))
-        weights, union = best_union(race.evaluator, records, race.evaluated_rows)
         errors = {
             name: resamples.standard_error(problem, record.costs, records[best].costs)
             for name, record in records.items()
         }
+        weights, union = best_union(race.evaluator, records, race.evaluated_rows, errors)
         return cls(best, weights, union if len(weights) > 1 else None, resamples, errors)
 
     def leaderboard(self, race: _Race, weights: Mapping[str, float]) -> pd.DataFrame:

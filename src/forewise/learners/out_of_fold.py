@@ -31,6 +31,7 @@ from forewise.validation.frames import take_rows
 _PIECE = 2**20  # numbers in the scenarios that are solved at once
 _RESAMPLES = 200
 _PARTS, _STEPS = 5, 8  # candidates that a union may have, and greedy steps
+_WITHIN = 2.0  # standard errors that a part of a union may be worse than the best alone
 _UNION_ENTRIES = 2**19  # numbers in the scenarios of all rows that unions are evaluated on
 _UNION_ROWS = 200  # at least, however many numbers these have
 
@@ -62,7 +63,8 @@ def make_folds(n_rows: int, n_folds: int, ordered: bool, seed: int, at_most: int
         found = [Fold(np.setdiff1d(rows, part), part) for part in parts]
     folds = []
     for fold in found:
-        if at_most > 0:
+        # The last rows that may be evaluated are not worth a fit where they are few.
+        if at_most > len(fold.held) / 2 or not folds:
             held = fold.held[spread_rows(len(fold.held), at_most)]
             folds.append(Fold(fold.train, held))
             at_most -= len(held)
@@ -263,15 +265,28 @@ class Resamples:
 
 
 def best_union(
-    evaluator: Evaluator, records: Mapping[str, Record], rows: np.ndarray
+    evaluator: Evaluator,
+    records: Mapping[str, Record],
+    rows: np.ndarray,
+    errors: Mapping[str, float],
 ) -> tuple[dict[str, float], Record]:
     """Weights of the candidates whose union costs least, found greedily (Caruana et al., 2004).
 
     It starts from the best candidate and adds, with replacement, the one that lowers the cost most,
-    until none does. The cost of a union is not a mean of costs, so decisions are solved anew, for
-    a subset of the rows that bounds the time.
+    until none does. Candidates that alone are worse than the best by two standard `errors` are left
+    out: where a union with them seems to cost less, it is mostly by chance. The cost of a union is
+    not a mean of costs, so decisions are solved anew, for a subset of the rows that bounds the
+    time.
     """
-    ranked = sorted(records, key=lambda name: records[name].rank(evaluator.problem))[:_PARTS]
+    problem = evaluator.problem
+    ranked = sorted(records, key=lambda name: records[name].rank(problem))[:_PARTS]
+    failures, least = records[ranked[0]].rank(problem)
+    ranked = [
+        name
+        for name in ranked
+        if records[name].failures <= failures
+        and cost_of(problem, records[name].costs) <= least + _WITHIN * errors[name]
+    ]
     drawn = {name: records[name].scenarios for name in ranked}
     thinned = evaluator.n_scenarios * evaluator.outcome.shape[1] * len(ranked)
     some = spread_rows(len(rows), max(_UNION_ROWS, _UNION_ENTRIES // thinned))

@@ -30,8 +30,9 @@ from forewise.problems.base import Problem
 from forewise.tuning import TunedLearner
 from forewise.validation.parameters import as_random_state, require_count, require_instance
 
-_LARGE = 20_000  # rows from which on methods that keep all of them would decide slowly
-_JUDGED, _FOLDS = 2000, 3  # rows that a calibration is made of, and windows, at most
+_LARGE = 20_000  # rows from which on fewer windows are enough
+# Rows from which on methods that look at all of them would decide slowly, or learn slowly.
+_TOO_MANY = {"neighbours": 2_000, "forest": 20_000}
 _REMEMBERED = 5000  # rows that are stored for explanations
 
 
@@ -292,8 +293,8 @@ class Planner(BaseEstimator):
             return DecoupledLearner(self.problem, data.relative(own))
         ordered, n_rows = self.date is not None, len(data.rows)
         candidates = default_candidates(*data.shape, ordered, seed)
-        if n_rows > _LARGE:
-            for slow in ("neighbours", "forest"):  # they decide by a look at every training row
+        for slow, most in _TOO_MANY.items():
+            if n_rows > most:
                 candidates.pop(slow, None)
         return AutoLearner(
             self.problem,

@@ -110,8 +110,9 @@ class BoostingPredictor(_BoostedTrees):
     ----------
     learning_rate : float
         Share of each tree that is added; smaller wants more trees.
-    max_leaves, min_leaf : int
-        Most leaves of a tree, and fewest training rows in a leaf.
+    max_leaves, min_leaf : int, optional
+        Most leaves of a tree, and fewest training rows in a leaf: 8 and 5 with fewer than 600 rows,
+        otherwise 31 and 20.
     random_state : int, RandomState or None
         Matters with more than 200,000 rows only, of which some are drawn to choose thresholds.
 
@@ -125,10 +126,10 @@ class BoostingPredictor(_BoostedTrees):
     tensor([ 0., 10.], dtype=torch.float64)
     """
 
-    n_trees: int = 100
+    n_trees: int = 200
     learning_rate: float = 0.1
-    max_leaves: int = 31
-    min_leaf: int = 20
+    max_leaves: int | None = None
+    min_leaf: int | None = None
     random_state: Any = 0
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
@@ -163,9 +164,8 @@ class QuantileBoostingPredictor(_BoostedTrees):
     ----------
     levels : sequence of float
         Rising, between 0 and 1. One alone is a forecast without uncertainty: a single scenario.
-    max_leaves, min_leaf : int, optional
-        Most leaves of a tree, and fewest training rows in a leaf: 8 and 5 with fewer than 600 rows,
-        otherwise 31 and 20. The other parameters are those of `BoostingPredictor`.
+    learning_rate, max_leaves, min_leaf
+        As of a `BoostingPredictor`.
     calibration_share : float
         Share of the rows, at random, that a second fit of the outer levels and the median holds
         out for calibration; 0 for none. With fewer than 10 such rows there is none.
@@ -191,7 +191,7 @@ class QuantileBoostingPredictor(_BoostedTrees):
 
     levels: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
     n_trees: int = 300
-    learning_rate: float = 0.07
+    learning_rate: float = 0.2
     max_leaves: int | None = None
     min_leaf: int | None = None
     calibration_share: float = 0.25

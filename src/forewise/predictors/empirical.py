@@ -21,10 +21,16 @@ from forewise.predictors.sampling import (
     standardise,
     weighted_scenarios,
 )
-from forewise.predictors.trees import CompletingPredictor, draws_beyond
+from forewise.predictors.trees import (
+    CompletingPredictor,
+    draws_beyond,
+    evaluated_rows,
+    weighted_crps,
+)
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import require_choice, require_count
 
+_NUMBERS = (2, 3, 5, 7, 10, 14, 20, 30, 40, 60, 80, 120, 160, 240)  # of neighbours, compared
 _SHOWN = 3  # unseen groups that an error message lists
 
 
@@ -162,7 +168,8 @@ class NeighborPredictor(Predictor):
     Parameters
     ----------
     n_neighbors : int, optional
-        k. The square root of the number of training rows, rounded, by default.
+        k. By default the number whose leave-one-out CRPS is lowest: few where outcomes follow the
+        context closely, many where they are mostly noise.
     kernel : {"uniform", "epanechnikov"}
         Equal weights, or weights that fall as ``1 - (distance / distance of the k-th)²``.
 
@@ -180,25 +187,25 @@ class NeighborPredictor(Predictor):
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         require_choice("kernel", self.kernel, ("uniform", "epanechnikov"))
-        self.n_neighbors_ = round(len(X) ** 0.5)
         if self.n_neighbors is not None:
-            self.n_neighbors_ = require_count("n_neighbors", self.n_neighbors, at_least=1)
-        if self.n_neighbors_ > len(X):
-            raise InvalidInputError(
-                f"n_neighbors must be at most the number of training rows, {len(X)}, but is "
-                f"{self.n_neighbors}: lower it, or leave it out for the square root of that number"
-            )
+            require_count("n_neighbors", self.n_neighbors, at_least=1)
+            if self.n_neighbors > len(X):
+                raise InvalidInputError(
+                    f"n_neighbors must be at most the number of training rows, {len(X)}, but is "
+                    f"{self.n_neighbors}: lower it, or leave it out for the best number"
+                )
         self.context_mean_, self.context_std_ = mean_and_std(X)
         order = outcome_order(y)
         self.outcomes_, self.row_of_ = y[order], None
         self.contexts_ = standardise(X[order], self.context_mean_, self.context_std_)
+        self.n_neighbors_ = self.n_neighbors or self._best_number()
         repeats = np.unique(self.contexts_, axis=0, return_counts=True)[1].max()
         self.n_support_ = min(len(X), self.n_neighbors_ - 1 + int(repeats))
 
     def _fit_censored(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> None:
-        self._fit(X, y)
         draws, self.undetermined_ = draws_beyond(X, y, censored, N_DRAWS)
-        rows = outcome_order(y)
+        self._fit(X, draws[:, 0])
+        rows = outcome_order(draws[:, 0])
         outcomes, row_of = expanded(draws[rows], censored[rows])
         order = outcome_order(outcomes)
         self.outcomes_, self.row_of_ = outcomes[order], row_of[order]
@@ -210,14 +217,35 @@ class NeighborPredictor(Predictor):
         weights_of = shared(self._weights, self.row_of_)
         return weighted_scenarios(self.outcomes_, contexts, weights_of, width, random)
 
+    def _best_number(self) -> int:
+        """The number of neighbours whose scenarios of a row, itself left out, score best."""
+        n_rows = len(self.outcomes_)
+        rows = evaluated_rows(n_rows)
+        squared = self._squared_distances(self.contexts_[rows])
+        squared[np.arange(len(rows)), rows] = np.inf
+        best, least = 1, np.inf
+        for k in _NUMBERS:
+            if k < n_rows:
+                weights = self._weights_of(squared, k)
+                loss = weighted_crps(self.outcomes_, weights, self.outcomes_[rows])
+                if loss < least:
+                    best, least = k, loss
+        return best
+
+    def _squared_distances(self, contexts: np.ndarray) -> np.ndarray:
+        return cdist(contexts, self.contexts_, "sqeuclidean")
+
     def _weights(self, contexts: np.ndarray) -> np.ndarray:
         """Weight of each training row, (n_contexts, n_rows); rows sum to one."""
-        squared = cdist(contexts, self.contexts_, "sqeuclidean")
-        last = np.partition(squared, self.n_neighbors_ - 1, axis=1)[:, self.n_neighbors_ - 1, None]
+        return self._weights_of(self._squared_distances(contexts), self.n_neighbors_)
+
+    def _weights_of(self, squared: np.ndarray, k: int) -> np.ndarray:
+        """The same, from squared distances (n_contexts, n_rows) and a number of neighbours."""
+        last = np.partition(squared, k - 1, axis=1)[:, k - 1, None]
         nearer, tied = squared < last, squared == last
-        left_over = self.n_neighbors_ - nearer.sum(axis=1, keepdims=True)
+        left_over = k - nearer.sum(axis=1, keepdims=True)
         shared = left_over / tied.sum(axis=1, keepdims=True)
-        uniform = (nearer + tied * shared) / self.n_neighbors_
+        uniform = (nearer + tied * shared) / k
         if self.kernel == "uniform":
             return uniform
         weights = np.where(nearer, 1 - squared / np.where(last > 0, last, 1.0), 0.0)

@@ -174,16 +174,14 @@ class ForestPredictor(TreePredictor):
         parent = np.arange(n_nodes)
         inner = np.flatnonzero(self.left_ >= 0)
         parent[self.left_[inner]] = parent[self.right_[inner]] = inner
-        judged = np.linspace(
-            0, len(leaves) - 1, min(len(leaves), _JUDGED_ROWS, _JUDGED_ENTRIES // len(leaves))
-        ).astype(int)
+        judged = evaluated_rows(len(leaves))
         best, least = np.arange(n_nodes), np.inf
         for size in _LEAF_SIZES:
             top = np.arange(n_nodes)
             while (small := (sizes[parent[top]] < 2 * size) & (parent[top] != top)).any():
                 top = np.where(small, parent[top], top)
             weights = _out_of_bag_weights(top[leaves], n_nodes, judged, outside[judged])
-            loss = _crps(y, weights, y[judged])
+            loss = weighted_crps(y, weights, y[judged])
             if loss < least:
                 best, least = top, loss
         return best
@@ -343,8 +341,18 @@ def _out_of_bag_weights(
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
-def _crps(outcomes: np.ndarray, weights: np.ndarray, seen: np.ndarray) -> float:
-    """Mean CRPS of weighted outcomes, each column in units of its spread."""
+def evaluated_rows(n_rows: int) -> np.ndarray:
+    """Some rows, evenly spread, on which settings are compared in bounded time."""
+    most = max(1, min(n_rows, _JUDGED_ROWS, _JUDGED_ENTRIES // n_rows))
+    return np.linspace(0, n_rows - 1, most).astype(int)
+
+
+def weighted_crps(outcomes: np.ndarray, weights: np.ndarray, seen: np.ndarray) -> float:
+    """Mean CRPS of weighted outcomes, each column in units of its spread.
+
+    `outcomes` (n_rows, n_outcomes) with `weights` (n_contexts, n_rows), judged by what was `seen`
+    (n_contexts, n_outcomes).
+    """
     total, spreads = 0.0, mean_and_std(outcomes)[1]
     for column, spread in enumerate(spreads):
         if spread > 0:

@@ -17,6 +17,7 @@ import torch
 
 from forewise.display import described
 from forewise.exceptions import InvalidInputError, UnsupportedProblemError
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.problems.feasibility import (
     FEASIBILITY_TOLERANCE,
     Constraints,
@@ -119,6 +120,7 @@ class Problem(ABC):
         anything = torch.zeros(self.n_contexts or 1, 1, n_outcomes, dtype=WORKING_DTYPE)
         program = self.program(Scenarios(anything))
         plain = program if isinstance(program, ScenarioProgram) else program.plain
+        plain = with_bounds_as_rows(plain)
         names = self.decision_names(n_outcomes) or [f"decision {i}" for i in range(n_decisions)]
         return Constraints(names, plain.G, plain.h, plain.E, plain.e)
 

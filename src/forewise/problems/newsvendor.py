@@ -101,8 +101,7 @@ class Newsvendor(Problem):
         return ScenarioProgram(
             weights=scenarios.weights,
             q=costs.new_zeros(1, n),
-            G=-eye[None],
-            h=costs.new_zeros(1, n),
+            lower=costs.new_zeros(1, n),
             d=costs[None, None],
             **shortage_and_excess(demand, eye),
         )
@@ -116,15 +115,15 @@ def order_constraints(n_items: int, *more: NamedRow) -> Constraints:
 
 
 def shortage_and_excess(demand: torch.Tensor, eye: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The scenario rows that make u_j = (shortage, excess) of the order z.
+    """The scenario rows and bounds that make u_j = (shortage, excess) of the order z.
 
     y_j − z ≤ shortage_j,  z − y_j ≤ excess_j,  0 ≤ shortage_j,  0 ≤ excess_j.
     """
     n = len(eye)
-    recourse = torch.eye(2 * n, dtype=eye.dtype, device=eye.device)
     demand = demand.to(eye.dtype)
     return {
         "T": torch.cat([-eye, eye])[None, None],
-        "W": -torch.cat([recourse, recourse])[None, None],
-        "r": torch.cat([-demand, demand, demand.new_zeros(*demand.shape[:2], 2 * n)], dim=-1),
+        "W": -torch.eye(2 * n, dtype=eye.dtype, device=eye.device)[None, None],
+        "r": torch.cat([-demand, demand], dim=-1),
+        "recourse_lower": eye.new_zeros(1, 1, 2 * n),
     }

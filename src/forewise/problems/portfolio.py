@@ -116,29 +116,27 @@ class Portfolio(Problem):
         returns = scenarios.values.to(self.lower.dtype)
         device = returns.device
         n = self.n_outcomes
-        eye = torch.eye(n, dtype=returns.dtype, device=device)
-        expected, minimum = self.expected_return.to(device)[None], self.minimum_return.to(device)
-        G, h = -eye, -self.lower.to(device)
-        equality = {}
+        expected = self.expected_return.to(device)[None, None]
+        minimum = self.minimum_return.to(device)[None, None]
         if self._shrinks:
             # As an inequality it would let portfolios that cannot lose be as large as one likes,
             # and such optima have no centre.
-            equality = {"E": expected[None], "e": minimum[None, None]}
+            rows = {"E": expected, "e": minimum}
         else:
-            G, h = torch.cat([G, -expected]), torch.cat([h, -minimum[None]])
+            rows = {"G": -expected, "h": -minimum}
         if self.upper is not None:
-            G, h = torch.cat([G, eye]), torch.cat([h, self.upper.to(device)])
+            rows["upper"] = self.upper.to(device)[None]
         if self.budget is not None:
-            equality = {"E": returns.new_ones(1, 1, n), "e": self.budget.to(device)[None, None]}
+            rows |= {"E": returns.new_ones(1, 1, n), "e": self.budget.to(device)[None, None]}
         # u_j is the loss of scenario j: −y_j'z ≤ u_j and 0 ≤ u_j.
         return ScenarioProgram(
             weights=scenarios.weights,
             q=returns.new_zeros(1, n),
-            G=G[None],
-            h=h[None],
+            lower=self.lower.to(device)[None],
             d=returns.new_ones(1, 1, 1),
             T=-returns[:, :, None, :],
-            W=-returns.new_ones(1, 1, 2, 1),
-            r=returns.new_zeros(1, 1, 2),
-            **equality,
+            W=-returns.new_ones(1, 1, 1, 1),
+            r=returns.new_zeros(1, 1, 1),
+            recourse_lower=returns.new_zeros(1, 1, 1),
+            **rows,
         )

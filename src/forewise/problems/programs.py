@@ -154,8 +154,7 @@ class ScenarioProgram:
     def _fill(self, blocks: dict[str, Any]) -> None:
         sparse = {name: block for name, block in blocks.items() if isinstance(block, SparseBlock)}
         dense = {name: block for name, block in blocks.items() if name not in sparse}
-        for name, value in {**dict.fromkeys(BOUNDS), **dense, "sparse": sparse}.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(dict.fromkeys(BOUNDS), **dense, sparse=sparse)
 
     def __getattr__(self, name: str) -> torch.Tensor:
         # Only blocks that are not dense are looked for here.
@@ -170,8 +169,8 @@ class ScenarioProgram:
         return found
 
     def blocks(self) -> dict[str, torch.Tensor]:
-        """All tensors but the bounds, by name, the weights first; sparse ones are made dense."""
-        return {name: getattr(self, name) for name in ("weights", *BLOCKS)}
+        """All tensors by name, the weights first, bounds last; sparse ones are made dense."""
+        return {name: getattr(self, name) for name in ("weights", *BLOCKS)} | self.bounds
 
     @property
     def bounds(self) -> dict[str, torch.Tensor]:
@@ -202,8 +201,8 @@ class ScenarioProgram:
     def with_blocks(self, **blocks: Any) -> ScenarioProgram:
         """The program with other blocks, dense or sparse, in the place of some, unchecked."""
         program = object.__new__(ScenarioProgram)
-        known = {name: self.block(name) for name in ("weights", *BLOCKS, *self.bounds)}
-        program._fill(known | blocks)
+        known = {name: block for name, block in vars(self).items() if name != "sparse"}
+        program._fill(known | self.sparse | blocks)
         return program
 
     @property
@@ -433,7 +432,11 @@ class ConicProgram:
         """The programs with some of their scenarios, whose weights must sum to one."""
 
         def chosen(name: str, block: torch.Tensor) -> torch.Tensor:
-            shared = name in FIRST_STAGE or (block.shape[1] == 1 and name != "weights")
+            shared = (
+                name in FIRST_STAGE
+                or name in ("lower", "upper")
+                or (block.shape[1] == 1 and name != "weights")
+            )
             return block if shared else block[:, scenarios]
 
         return self._changed(self.plain.map(chosen), chosen)

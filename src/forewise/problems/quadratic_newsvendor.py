@@ -151,19 +151,19 @@ class QuadraticNewsvendor(Problem):
         device = scenarios.values.device
         n = self.n_items
         eye = torch.eye(n, dtype=self.linear.dtype, device=device)
-        G, h = -eye, eye.new_zeros(n)
+        rows = {}
         if self.price is not None and self.budget is not None:
-            G = torch.cat([G, self.price.to(device)[None]])
-            h = torch.cat([h, self.budget.to(device)[None]])
+            price, budget = self.price.to(device), self.budget.to(device)
+            rows = {"G": price[None, None], "h": budget[None, None]}
         halves = [_as_matrix(self.shortage_quadratic), _as_matrix(self.excess_quadratic)]
         return ScenarioProgram(
             weights=scenarios.weights,
             P=2 * _as_matrix(self.quadratic).to(device)[None],
             q=self.linear.to(device)[None],
-            G=G[None],
-            h=h[None],
+            lower=eye.new_zeros(1, n),
             D=2 * torch.block_diag(*halves).to(device)[None, None],
             d=torch.cat([self.shortage, self.excess]).to(device)[None, None],
+            **rows,
             **shortage_and_excess(scenarios.values, eye),
         )
 

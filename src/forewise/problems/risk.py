@@ -209,6 +209,15 @@ def tail_program(
     program: ScenarioProgram, risk: Risk, centre: Centre | None = None
 ) -> ScenarioProgram:
     """The program of a risk; its first stage must cost the same in every scenario."""
+    free = {"lower": -torch.inf, "upper": torch.inf}
+    bounds = {
+        name: torch.nn.functional.pad(
+            bound,
+            (0, int(risk.level < 1) if name.startswith("recourse") else 1),
+            value=free[name.removeprefix("recourse_")],
+        )
+        for name, bound in program.bounds.items()
+    }
     r, slope, bound = program.r, program.d, program.r.new_zeros(1, 1)
     D, d = (1 - risk.share) * program.D, (1 - risk.share) * program.d
     if centre is not None:
@@ -247,6 +256,7 @@ def tail_program(
         F=_padded(program.F, columns=1),
         V=V,
         s=program.s,
+        **bounds,
     )
 
 

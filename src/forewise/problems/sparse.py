@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ class SparseBlock:
     size: tuple[int, int]
 
     def __init__(self, rows: Any, columns: Any, entries: Any, size: tuple[int, int]) -> None:
-        rows, columns = (torch.as_tensor(places, dtype=torch.long) for places in (rows, columns))
+        rows, columns = (_as_places(places) for places in (rows, columns))
+        if len(size) != 2 or not all(isinstance(n, Integral) and n >= 0 for n in size):
+            raise InvalidInputError(f"size must be (n_rows, n_columns), but is {size!r}")
         entries = as_tensor("entries", entries).to(WORKING_DTYPE)
         if not rows.ndim == columns.ndim == 1 or not len(rows) == len(columns) == entries.shape[-1]:
             raise InvalidInputError(
@@ -79,6 +82,11 @@ class SparseBlock:
                 )
             return value
         if sp.issparse(value):
+            if value.ndim != 2 or np.iscomplexobj(value):
+                raise InvalidInputError(
+                    f"{name} must be a matrix of real numbers, but is a sparse array of shape "
+                    f"{value.shape} and dtype {value.dtype}"
+                )
             matrix = sp.coo_array(value)
             matrix.sum_duplicates()
             entries = np.asarray(matrix.data, float).reshape(*(1,) * leading, -1)
@@ -177,6 +185,16 @@ class SparseBlock:
         """Where each row's entries begin, ``(n_rows + 1,)``."""
         counts = np.bincount(self.rows.numpy(), minlength=self.size[0])
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def _as_places(places: Any) -> torch.Tensor:
+    """Numbers of rows or columns, on the processor."""
+    found = torch.as_tensor(places).detach().cpu()
+    if found.numel() and (found.is_floating_point() or found.dtype in (torch.bool, torch.cfloat)):
+        raise InvalidInputError(
+            f"rows and columns of a sparse block must be integers, but came as {found.dtype}"
+        )
+    return found.long()
 
 
 def _grid(lead: torch.Size, device: torch.device) -> list[torch.Tensor]:

@@ -88,7 +88,7 @@ class _Reader:
             raise line.error(f"the {element} has a distribution already")
         if self.family == "DISCRETE":
             self.require_probability(line, second)
-            known.values.append((self.modified(element, first), second))
+            known.values.append((self.modified(line, element, first), second))
         else:
             known.values.append(self.parameters(line, element, first, second))
 
@@ -125,7 +125,7 @@ class _Reader:
             if element in into.given:
                 raise line.error(f"the {element} is here for the second time")
             into.given.add(element)
-            into.values[element] = self.modified(element, line.value(text))
+            into.values[element] = self.modified(line, element, line.value(text))
 
     def entries(self, line: Line) -> Iterator[tuple[tuple[str, ...], str]]:
         fields = line.fields
@@ -151,8 +151,18 @@ class _Reader:
         if column in self.columns:
             return Element(Place.COST if at_cost else Place.ENTRY, "" if at_cost else row, column)
         if column == self.core.rhs_set or column.upper() == "RHS":
+            if not at_cost and self.is_free(row):
+                raise line.error(
+                    f"the right-hand side of row {row!r} is infinite in the core file, which makes "
+                    "it no row: give it a finite one there"
+                )
             return Element(Place.OFFSET) if at_cost else Element(Place.RIGHT_SIDE, row)
         raise line.error(f"expected a column of the core file or RHS, but found {column!r}")
+
+    def is_free(self, row: str) -> bool:
+        """Whether a row of the core bounds nothing."""
+        i = self.rows[row]
+        return bool(np.isinf(self.core.below[i]) and np.isinf(self.core.above[i]))
 
     def base(self, element: Element) -> float:
         """The core's own value of an element."""
@@ -170,10 +180,12 @@ class _Reader:
                 return float(core.upper[column])
         return float(core.lower[column])
 
-    def modified(self, element: Element, value: float) -> float:
+    def modified(self, line: Line, element: Element, value: float) -> float:
         if self.modifier == "REPLACE":
             return value
         base = self.base(element)
+        if np.isinf(base):
+            raise line.error(f"{self.modifier} needs a finite {element} in the core file")
         return base + value if self.modifier == "ADD" else base * value
 
     def parameters(
@@ -191,7 +203,7 @@ class _Reader:
             return first, second
         if shapes:
             raise line.error(f"{self.modifier} is read for DISCRETE, UNIFORM and NORMAL only")
-        ends = (self.modified(element, first), self.modified(element, second))
+        ends = (self.modified(line, element, first), self.modified(line, element, second))
         if self.family == "UNIFORM":
             return min(ends), max(ends)
         square = self.base(element) ** 2 if self.modifier == "MULTIPLY" else 1.0

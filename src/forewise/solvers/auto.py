@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeVar
 
 from forewise.exceptions import InvalidInputError, SolveError, UnsupportedProblemError
 from forewise.problems.base import Problem
 from forewise.problems.programs import Program, ScenarioProgram
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver, TypedSolver, solver_for
-from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.closed_form import DualSearchSolver, WeightedQuantileSolver
 from forewise.solvers.conic.solver import ConicSolver
 from forewise.solvers.integer import IntegerSolver
@@ -18,6 +18,8 @@ from forewise.solvers.reference import ReferenceSolver
 from forewise.solvers.risk import RiskSolver
 from forewise.solvers.solution import Solution, Status, listed_failures
 from forewise.validation.parameters import require_instance
+
+S = TypeVar("S", bound=Solver)
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +38,8 @@ class AutoSolver(ProgramSolver):
         Solves programs with cones.
     integer : IntegerSolver
         Solves programs with integers.
+    start : Solution, optional
+        Near which `general` begins with the problem's own program.
 
     Examples
     --------
@@ -53,6 +57,11 @@ class AutoSolver(ProgramSolver):
     general: ProgramSolver = field(default_factory=InteriorPointSolver)
     conic: ConicSolver = field(default_factory=ConicSolver)
     integer: IntegerSolver = field(default_factory=IntegerSolver)
+    start: Solution | None = None
+
+    def starting_from(self, start: Solution) -> Self:
+        """The solver, beginning near an earlier solution."""
+        return replace(self, start=start)
 
     def unsupported_reason(self, problem: Problem) -> str | None:
         """What the chosen solver says."""
@@ -60,7 +69,8 @@ class AutoSolver(ProgramSolver):
 
     def choice(self, problem: Problem) -> Solver:
         """The solver that `solve` will use for this problem."""
-        for special in (WeightedQuantileSolver(), DualSearchSolver(), RiskSolver(self)):
+        cold = replace(self, start=None)
+        for special in (WeightedQuantileSolver(), DualSearchSolver(), RiskSolver(cold)):
             if special.unsupported_reason(problem) is None:
                 return special
         return solver_for(problem.program_type, self.general, self.conic, self.integer)
@@ -73,15 +83,16 @@ class AutoSolver(ProgramSolver):
         solution = choice.solve(problem, scenarios)
         if isinstance(choice, RiskSolver):
             return solution
+        cold = replace(self, start=None)
         return solution.resolved(
-            lambda contexts: self.solve_program(problem.program(scenarios).take(contexts))
+            lambda contexts: cold.solve_program(problem.program(scenarios).take(contexts))
         )
 
     def solve_program(self, program: Program) -> Solution:
         """Solve a program by the solver of its type."""
-        if isinstance(program, ScenarioProgram) and program.bounds:
-            return solve_with_bounds(program, self.solve_program)
         solver = solver_for(type(program), self.general, self.conic, self.integer)
+        if self.start is not None:
+            solver = solver.starting_from(self.start)
         solution = solver.solve_program(program)
         if not (isinstance(solver, InteriorPointSolver) and isinstance(program, ScenarioProgram)):
             return solution
@@ -95,6 +106,7 @@ def solve(
     scenarios: Scenarios,
     solver: Solver | None = None,
     on_failure: str = "raise",
+    start: Solution | None = None,
 ) -> Solution:
     """Solve one stochastic program per context: minimise the weighted mean cost.
 
@@ -108,6 +120,10 @@ def solve(
     on_failure : {"raise", "return"}
         What to do if a context has no optimal decision: raise a `SolveError`, or return the
         solution with that context's status and NaN in its place.
+    start : Solution, optional
+        That of a problem alike: the interior point begins near it, and elsewhere where that does
+        not help. It saves time, and decides among equally good decisions at most. It must have as
+        many contexts and scenarios. Closed forms and other solvers have no use for it.
 
     Examples
     --------
@@ -123,7 +139,7 @@ def solve(
     >>> solution.status[0].name, solution.objective
     ('OPTIMAL', tensor([ 1.5000, 66.0000,  0.0000]))
     """
-    solver = AutoSolver() if solver is None else solver
+    solver = _started(AutoSolver() if solver is None else solver, start)
     _check_on_failure(on_failure)
     require_instance("problem", problem, Problem, "Newsvendor(shortage=3, excess=1)")
     require_instance("solver", solver, Solver, "AutoSolver()")
@@ -143,7 +159,10 @@ def solve(
 
 
 def solve_program(
-    program: ScenarioProgram, solver: ProgramSolver | None = None, on_failure: str = "raise"
+    program: ScenarioProgram,
+    solver: ProgramSolver | None = None,
+    on_failure: str = "raise",
+    start: Solution | None = None,
 ) -> Solution:
     """Solve a scenario program as it stands, without a problem around it; see `solve`.
 
@@ -165,11 +184,19 @@ def solve_program(
     >>> fw.solve_program(program).objective.round(decimals=6)
     tensor([4.], dtype=torch.float64)
     """
-    solver = AutoSolver() if solver is None else solver
+    solver = _started(AutoSolver() if solver is None else solver, start)
     _check_on_failure(on_failure)
     require_instance("program", program, ScenarioProgram, "problem.program(scenarios)")
     require_instance("solver", solver, ProgramSolver, "InteriorPointSolver()")
     return _checked(solver.solve_program(program), on_failure)
+
+
+def _started(solver: S, start: Solution | None) -> S:
+    """A solver that begins near a solution."""
+    if start is None or not isinstance(solver, Solver):  # what it is, is said later
+        return solver
+    require_instance("start", start, Solution, "solve(problem, scenarios)")
+    return solver.starting_from(start)
 
 
 def _check_on_failure(on_failure: str) -> None:

@@ -7,7 +7,7 @@ To add a solver: a frozen dataclass (``repr=False``) that derives from `ProgramS
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 
@@ -47,6 +47,10 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, problem: Problem, scenarios: Scenarios) -> Solution:
         """Solve every context; failures are statuses, not exceptions."""
+
+    def starting_from(self, start: Solution) -> Self:
+        """The solver, beginning near an earlier solution; itself where it begins nowhere."""
+        return self
 
     def __repr__(self) -> str:
         return described(self)
@@ -108,7 +112,7 @@ def solver_for(program_type: type[Program], *solvers: TypedSolver[Any]) -> Typed
 def valid_contexts(program: ScenarioProgram) -> torch.Tensor:
     """Mask of the contexts whose data are all finite, ``(n_contexts,)``."""
     valid = torch.ones(program.n_contexts, dtype=torch.bool, device=program.weights.device)
-    stored = (program.block(name) for name in ("weights", *BLOCKS))
+    stored = (program.block(name) for name in ("weights", *BLOCKS))  # bounds are rows by now
     tensors = (b.entries if isinstance(b, SparseBlock) else b for b in stored)
     blocks = [block.detach() for block in tensors if block.numel()]
     # A sum is finite only if its terms are, and much faster than looking at each of them.

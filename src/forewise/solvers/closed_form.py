@@ -385,12 +385,14 @@ def _solution(
     bound_dual = slope.clamp_min(0)
     short_bound = weight * (2 * q_s * short + c_s) - short_dual
     over_bound = weight * (2 * q_e * over + c_e) - over_dual
-    duals = (
-        bound_dual if limit is None else torch.cat([bound_dual, limit.multiplier], dim=1),
-        demand.new_zeros(len(demand), 0),
-        torch.cat([short_dual, over_dual, short_bound, over_bound], dim=-1),
-        demand.new_zeros(*demand.shape[:2], 0),
-    )
+    duals = {
+        "inequality": bound_dual[:, :0] if limit is None else limit.multiplier,
+        "equality": bound_dual[:, :0],
+        "scenario_inequality": torch.cat([short_dual, over_dual], dim=-1),
+        "scenario_equality": short_dual[..., :0],
+        "lower": bound_dual,
+        "recourse_lower": torch.cat([short_bound, over_bound], dim=-1),
+    }
     cost = (decision * (q * decision + c)).sum(-1)
     scenario_cost = short * (q_s * short + c_s) + over * (q_e * over + c_e)
     objective = cost + (weight * scenario_cost).sum((1, 2))
@@ -407,7 +409,7 @@ def _solution(
         decision=only(optimal, decision),
         recourse=only(optimal, torch.cat([short, over], dim=-1)),
         objective=only(optimal, objective),
-        duals=Duals(*(only(optimal, part) for part in duals)),
+        duals=Duals(**{name: only(optimal, part) for name, part in duals.items()}),
         status=status,
         primal_residual=only(valid, found.primal),
         dual_residual=only(valid, found.dual),

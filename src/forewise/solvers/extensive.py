@@ -44,6 +44,7 @@ class ExtensivePoint(NamedTuple):
 
 def extensive_form(program: ScenarioProgram, context: int) -> ExtensiveForm:
     """The extensive form of one context of a batch."""
+    assert not program.bounds  # they are rows by now, or would be lost
 
     def vector(name: str) -> Array:
         tensor: torch.Tensor = getattr(program, name)

@@ -10,6 +10,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.problems.programs import IntegerProgram
 from forewise.solvers.base import TypedSolver, valid_contexts
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.extensive import ExtensiveForm, extensive_form
 from forewise.solvers.libraries import Answer, run_highs
 from forewise.solvers.solution import Solution, Status
@@ -62,6 +63,8 @@ class IntegerSolver(TypedSolver[IntegerProgram]):
 
     def solve_program(self, program: IntegerProgram) -> Solution:
         """Solve the contexts one after the other; failures are statuses, not exceptions."""
+        if program.plain.bounds:
+            return solve_with_bounds(program, self.solve_program)
         plain = program.plain
         n = plain.n_decisions
         status = [Status.INVALID] * plain.n_contexts

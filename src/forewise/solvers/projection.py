@@ -50,6 +50,8 @@ def project(
         h=rows.h,
         E=rows.E,
         e=rows.e,
+        lower=rows.lower,
+        upper=rows.upper,
     )
     if isinstance(program, ConicProgram):
         cones = ConicProgram.from_first_stage(nearest, program.cones, program.G, program.h)

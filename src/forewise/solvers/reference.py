@@ -91,7 +91,7 @@ class ReferenceSolver(ProgramSolver):
         arrays, units = units_of(program)
         if units is None:
             return self._solve(program, arrays)
-        return solve_in_units(program, units, self._solve)
+        return solve_in_units(program, units, lambda part, of_it, _: self._solve(part, of_it))
 
     def _solve(self, program: ScenarioProgram, arrays: ProgramArrays) -> Solution:
         B, device = program.n_contexts, program.weights.device

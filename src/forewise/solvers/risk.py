@@ -16,10 +16,12 @@ from typing import NamedTuple
 import torch
 
 from forewise.problems.base import Problem, RiskAverseProblem
+from forewise.problems.bounds import BoundRows
 from forewise.problems.programs import RECOURSE, ScenarioProgram, apply
 from forewise.problems.risk import Centre, Risk, tail_program
 from forewise.scenarios import Scenarios
 from forewise.solvers.base import ProgramSolver, Solver
+from forewise.solvers.bounds import split_duals
 from forewise.solvers.interior_point.solver import InteriorPointSolver
 from forewise.solvers.solution import Solution, Status, only
 
@@ -99,7 +101,9 @@ class RiskSolver(Solver):
         program = problem.recourse_program(scenarios)
         if not program.D.any():
             return self.general.solve_program(tail_program(program, problem.risk))
-        return self._solve_quadratic(program, problem.risk)
+        bounds = BoundRows.of(program)
+        found = self._solve_quadratic(bounds.added(program), problem.risk)
+        return replace(found, duals=split_duals(bounds, found.duals))
 
     def _solve_quadratic(self, program: ScenarioProgram, risk: Risk) -> Solution:
         with torch.no_grad():

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from forewise.display import COLUMNS, ROWS, counted, html_table, with_shapes
-from forewise.problems.programs import ConicProgram, Program, ScenarioProgram
+from forewise.problems.programs import BOUNDS, ConicProgram, Program, ScenarioProgram
 
 _SHOWN = 5  # failed contexts that an error message lists
 
@@ -54,7 +54,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, eq=False)
 class Duals:
-    """Multipliers of the program's rows; those of inequalities are nonnegative.
+    """Multipliers of the program's rows and bounds; those of inequalities are nonnegative.
 
     A multiplier is the rate at which the optimal cost falls as its right-hand side grows.
 
@@ -67,7 +67,9 @@ class Duals:
     >>> problem = fw.QuadraticNewsvendor(**costs, excess=1, price=[1, 1], budget=12)
     >>> solution = fw.solve(problem, fw.Scenarios([[[10.0, 10.0]]]))
     >>> solution.duals.inequality.round(decimals=4)
-    tensor([[ 0.,  0., 12.]], dtype=torch.float64)
+    tensor([[12.]], dtype=torch.float64)
+    >>> solution.duals.lower  # of z ≥ 0, which no order touches
+    tensor([[0., 0.]], dtype=torch.float64)
     """
 
     inequality: torch.Tensor  # of G z ≤ h (n_contexts, n_rows)
@@ -207,11 +209,13 @@ class Solution:
         if isinstance(program, ConicProgram):
             cone_duals = ConeDuals(nan(program.h.shape[-1]), nan(M, program.r.shape[-1]))
         h, e, r, s = (getattr(plain, name).shape[-1] for name in "hers")
+        sizes = {"z": (plain.n_decisions,), "u": (M, plain.n_recourse)}
+        of_bounds = {name: nan(*sizes[BOUNDS[name]]) for name in plain.bounds}
         return cls(
             decision=nan(plain.n_decisions),
             recourse=nan(M, plain.n_recourse),
             objective=nan(),
-            duals=Duals(nan(h), nan(e), nan(M, r), nan(M, s)),
+            duals=Duals(nan(h), nan(e), nan(M, r), nan(M, s), **of_bounds),
             status=tuple(known or Status.INACCURATE for known in status),
             primal_residual=nan(),
             dual_residual=nan(),

@@ -156,10 +156,11 @@ def check_same_rows(**tables: Any) -> None:
             continue
         if Counter(first) == Counter(second):
             place = next(i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
+            here, there = (labels[name].tolist()[place] for name in (one, other))
             raise InvalidInputError(
                 f"{one} and {other} must have their rows in the same order, but have the same "
-                f"labels in another one: row {place} is {first[place]!r} in {one} and "
-                f"{second[place]!r} in {other}. Align them with {other}.loc[{one}.index]"
+                f"labels in another one: row {place} is {here!r} in {one} and "
+                f"{there!r} in {other}. Align them with {other}.loc[{one}.index]"
                 + ("" if first.is_unique else ", or sort both: a label that stands twice is no key")
             )
         missing = [label for label in first if label not in second]

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from forewise.problems import ScenarioProgram
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.solvers.extensive import extensive_form
 from forewise_lab.bench.accuracy import true_cost
 from forewise_lab.bench.instances import FAMILIES, NEWSVENDOR_BUDGET, nvqp, pop, recourse
@@ -47,7 +48,7 @@ def test_same_seed_same_instance_and_no_global_state(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_program_of_the_leaves_is_the_program(family):
     instance = FAMILIES[family](3, 2)
-    again = instance.program_of(instance.leaves())
+    again = with_bounds_as_rows(instance.program_of(instance.leaves()))
     for name in ("q", "d", "T", "W", "r", "weights"):
         assert torch.equal(getattr(again, name), getattr(instance.program, name))
     assert any(getattr(again, name).requires_grad for name in ("T", "r"))

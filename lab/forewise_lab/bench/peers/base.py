@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 import forewise as fw
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.problems.cones import Cones
 from forewise.problems.programs import ConicProgram
 from forewise.solvers.conic.form import ConicForm
@@ -105,6 +106,7 @@ def lift(program: fw.ScenarioProgram) -> ConicForm:
 
     The scenarios must all have positive weight. A P that contexts share has a leading 1.
     """
+    program = with_bounds_as_rows(program)
     no_rows = program.q.new_zeros(1, 0, program.n_decisions), program.q.new_zeros(1, 0)
     form = ConicForm.from_program(ConicProgram.from_first_stage(program, Cones(), *no_rows))
     values = form.P.values

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 import forewise as fw
+from forewise.problems.bounds import with_bounds_as_rows
 from forewise.problems.cvxpy.expressions import import_cvxpy
 from forewise_lab.bench.instances import Instance
 from forewise_lab.bench.peers.base import (
@@ -51,7 +52,7 @@ class CvxpyLayersPeer(Peer):
 
     def prepare(self, instance: Instance) -> Prepared:
         leaves = instance.leaves()
-        layer, values = _layer(instance.program_of(leaves))
+        layer, values = _layer(with_bounds_as_rows(instance.program_of(leaves)))
         constants = [value.detach() for value in values]
         direction = instance.direction()
 

@@ -49,7 +49,7 @@ class BayesianPredictor(NetworkPredictor):
     censored outcome the quantiles learn of a draw from beyond its bound, a `NormalHead` of the
     likelihood of the bound; Σ_k counts it as if it were known.
 
-    When to use: first, on any table. More members make an ensemble: `n_members=16`, or
+    When to use: first, on any table. More members make an ensemble: `n_members=32`, or
     ``EnsemblePredictor(BayesianPredictor())``.
 
     Parameters
@@ -90,7 +90,7 @@ class BayesianPredictor(NetworkPredictor):
     """
 
     hidden_sizes: tuple[int, ...] = (128, 128)
-    n_members: int = 4
+    n_members: int = 8
     inference: Inference | None = None
     head: MemberHead | None = None
     embedding: Embedding | None = None
@@ -103,9 +103,9 @@ class BayesianPredictor(NetworkPredictor):
         epochs=256,
         max_steps=2600,
         batch_size=BatchShare(1 / 8, 32, 256),
-        learning_rate=0.15,
+        learning_rate=0.1,
         schedule=CosLogSchedule(),
-        validation_share=0.25,
+        validation_share=0.125,
     )
     combined_defaults: ClassVar[TrainingDefaults] = TrainingDefaults(
         epochs=20, learning_rate=0.01, schedule=CosineSchedule()

@@ -122,7 +122,7 @@ class PeriodicEmbedding(Embedding):
     """
 
     n_frequencies: int = 8
-    frequency_scale: float = 0.2
+    frequency_scale: float = 0.3
     size: int = 3
 
     def __post_init__(self) -> None:

@@ -188,7 +188,7 @@ class Training:
         128; for a `BayesianPredictor` an eighth of the rows, as a power of two from 32 to 256.
     learning_rate : float, optional
         Where the schedule starts; 0.002. A `BayesianPredictor` has weights of size 1 in every
-        layer, and 0.15.
+        layer, and 0.1.
     schedule : Schedule, optional
         `CosineSchedule()`, `ExponentialSchedule(0.99)`, the paper's, or `CosLogSchedule()`, the
         default of a `BayesianPredictor`.
@@ -201,7 +201,7 @@ class Training:
         weights of the best epoch are kept.
     validation_share : float or TimeOrdered, optional
         Share of the rows split off at random to validate on when none are given, 0.15; 0 keeps the
-        last epoch. Every member of a `BayesianPredictor` holds out another share, 0.25.
+        last epoch. Every member of a `BayesianPredictor` holds out another eighth.
         `TimeOrdered(0.15)` is for rows in order of time.
     checkpoint : path, optional
         Folder for the state of an unfinished fit, written after every epoch and emptied at the

@@ -142,4 +142,8 @@ def with_chances(program: ScenarioProgram, chances: list[Chance]) -> ScenarioPro
         "d": program.d[..., kept],
         "D": program.D[..., kept, :][..., kept],
     }
+    for name, bound in program.bounds.items():
+        late = name.startswith("recourse")
+        infinite = -torch.inf if name.endswith("lower") else torch.inf
+        blocks[name] = bound[..., kept] if late else pad(bound, (0, K * M), value=infinite)
     return ScenarioProgram(**blocks)

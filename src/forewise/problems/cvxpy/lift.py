@@ -21,6 +21,7 @@ from forewise.problems.cones import Cones
 from forewise.problems.cvxpy.chance import Chance, with_chances
 from forewise.problems.cvxpy.form import Array, CanonicalForm, Terms
 from forewise.problems.programs import (
+    BOUNDS,
     FIRST_STAGE,
     ConicProgram,
     IntegerProgram,
@@ -209,7 +210,8 @@ class LiftedForm:
     """
 
     stages: Stages
-    blocks: dict[str, AffineBlock]
+    blocks: dict[str, AffineBlock]  # with bounds as rows of G and W
+    bounded: dict[str, AffineBlock]  # what programs have: bounds apart
     cones: Cones  # of the first stage
     scenario_cones: Cones
     cone_blocks: dict[str, AffineBlock]  # G, h, T, W, r of a `ConicProgram`
@@ -246,13 +248,19 @@ class LiftedForm:
         outcome, weights = scenarios.values.to(WORKING_DTYPE), scenarios.weights
         mean: torch.Tensor | None = None
         made: dict[str, torch.Tensor] = {}
-        for name, block in self.blocks.items():
-            if name not in FIRST_STAGE:
+        for name, block in self.bounded.items():
+            if name not in FIRST_STAGE and name not in ("lower", "upper"):
                 made[name] = block(outcome, _spread(given))
                 continue
             if block.outcome is not None and mean is None:
                 mean = (weights.unsqueeze(1) @ outcome).squeeze(1)
             made[name] = block(outcome[:, 0] if mean is None else mean, given)
+        for name in BOUNDS:
+            block = self.bounded.get(name)
+            if block is not None and (block.outcome is not None or block.given is not None):
+                # Infinite data are no data, and must not be taken for no bound.
+                wrong = block.constant.isfinite().to(made[name].device) & ~made[name].isfinite()
+                made[name] = torch.where(wrong, torch.nan, made[name])
         products = self.products(outcome, _spread(given))
         shared = products.shape[1] == 1
         products = products[:, 0] if shared else (weights * products).sum(1)
@@ -295,25 +303,38 @@ def lift(form: CanonicalForm) -> LiftedForm:
     def vector(maps: Array) -> AffineBlock:
         return AffineBlock.from_rows(maps, form.n_outcomes)
 
+    blocks = {
+        "P": curvature(first),
+        "q": vector(form.q[first]),
+        "c": vector(form.c[None]),
+        "G": rows(stages.G, first),
+        "h": vector(form.b[stages.G]),
+        "E": rows(stages.E, first),
+        "e": vector(form.b[stages.E]),
+        "D": curvature(recourse),
+        "d": vector(form.q[recourse]),
+        "T": rows(stages.T[: stages.n_coupled], first),
+        "W": rows(stages.T, recourse),
+        "r": vector(form.b[stages.T]),
+        "F": rows(stages.F, first),
+        "V": rows(stages.F, recourse),
+        "s": vector(form.b[stages.F]),
+    }
+    G, of_first = _bounds(form, stages.G, first)
+    late, of_recourse = _bounds(form, stages.T[stages.n_coupled :], recourse)
+    T = np.concatenate([stages.T[: stages.n_coupled], late])
+    apart = {
+        "G": rows(G, first),
+        "h": vector(form.b[G]),
+        "W": rows(T, recourse),
+        "r": vector(form.b[T]),
+        **{name: vector(maps) for name, maps in of_first.items()},
+        **{f"recourse_{name}": vector(maps) for name, maps in of_recourse.items()},
+    }
     return LiftedForm(
         stages=stages,
-        blocks={
-            "P": curvature(first),
-            "q": vector(form.q[first]),
-            "c": vector(form.c[None]),
-            "G": rows(stages.G, first),
-            "h": vector(form.b[stages.G]),
-            "E": rows(stages.E, first),
-            "e": vector(form.b[stages.E]),
-            "D": curvature(recourse),
-            "d": vector(form.q[recourse]),
-            "T": rows(stages.T[: stages.n_coupled], first),
-            "W": rows(stages.T, recourse),
-            "r": vector(form.b[stages.T]),
-            "F": rows(stages.F, first),
-            "V": rows(stages.F, recourse),
-            "s": vector(form.b[stages.F]),
-        },
+        blocks=blocks,
+        bounded=blocks | apart,
         cones=form.cones_of(known),
         scenario_cones=form.cones_of(seen),
         cone_blocks={
@@ -332,6 +353,29 @@ def lift(form: CanonicalForm) -> LiftedForm:
             for t, v, level in zip(form.threshold, form.excess, form.level, strict=True)
         ],
     )
+
+
+def _bounds(form: CanonicalForm, rows: Array, columns: Array) -> tuple[Array, dict[str, Array]]:
+    """The rows that stay rows, and the affine maps of the others as bounds of some columns.
+
+    A row with one variable, whose coefficient is known, is a bound. A second one on the same side
+    of a variable stays a row.
+    """
+    pattern, known = form.pattern()[rows], ~np.isin(rows, form.A_terms.row)
+    maps = {}
+    for name, infinite in (("lower", -np.inf), ("upper", np.inf)):
+        maps[name] = np.zeros((len(columns), form.b.shape[1]))
+        maps[name][:, -1] = infinite
+    stays = np.ones(len(rows), dtype=bool)
+    place = {column: i for i, column in enumerate(columns.tolist())}
+    for i in np.flatnonzero(known & (pattern.sum(1) == 1)):
+        column = int(np.flatnonzero(pattern[i])[0])
+        coefficient = form.A[rows[i], column]
+        own = maps["upper" if coefficient > 0 else "lower"][place[column]]
+        if np.isinf(own[-1]):
+            own[:], stays[i] = form.b[rows[i]] / coefficient, False
+    found = {name: own for name, own in maps.items() if np.isfinite(own[:, -1]).any()}
+    return rows[stays], found
 
 
 def _spread(given: torch.Tensor | None) -> torch.Tensor | None:
@@ -358,4 +402,7 @@ def _with_cost_variable(
         "r": joined([r[:, :, :n_coupled], -c.unsqueeze(-1), r[:, :, n_coupled:]], -1),
         "V": pad(program.V, (0, 1)),
     }
+    for name, bound in program.bounds.items():
+        infinite = -torch.inf if name.endswith("lower") else torch.inf
+        blocks[name] = pad(bound, (0, 1), value=infinite) if "recourse" in name else bound
     return ScenarioProgram(**blocks)

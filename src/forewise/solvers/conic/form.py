@@ -97,6 +97,12 @@ class ConicForm:
             row_place=row_place,
         )
 
+    @property
+    def first_stage_rows(self) -> torch.Tensor:
+        """Indices of the linear rows that touch no recourse."""
+        E, F, G, *_ = self.row_counts
+        return torch.cat([torch.arange(E), torch.arange(E + F, E + F + G)])
+
     def detached(self) -> ConicForm:
         """The same numbers on the processor, without gradients."""
         return self._changed(lambda values: values.detach().cpu())

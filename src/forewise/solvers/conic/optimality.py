@@ -21,6 +21,10 @@ Array = np.ndarray
 #: A context of a conic program is optimal only if all its relative residuals are at most this.
 ACCEPTED = 1e-7
 
+# In the first stage's own size, maybe far below the recourse's, engines are less exact:
+# violations are accepted up to 1e-6, as by metrics, and a row's part of the gap up to 1e-4.
+_OWN_VIOLATION, _OWN_GAP = 1e-1, 1e-3
+
 #: A proof of infeasibility or unboundedness holds if it is as exact as this.
 PROVEN = 1e-6
 
@@ -30,7 +34,7 @@ def conic_residuals(form: ConicForm, x: torch.Tensor, y: torch.Tensor) -> Residu
 
     As for scenario programs: slacks may be out of their cones relative to the rows' coefficients
     and the size of the solution, multipliers out of the dual cones and costs out of balance
-    relative to the size of the costs.
+    relative to the size of the costs. Linear rows of the first stage count in its own size, too.
     """
     product, curved = form.A.times(x), form.P.times(x)
     pull = form.A.transposed_times(y)
@@ -43,10 +47,19 @@ def conic_residuals(form: ConicForm, x: torch.Tensor, y: torch.Tensor) -> Residu
     outside = dual_cone_distance(form, y) * norm / form.row_weight
     bent, linear = (x * curved).sum(1), (form.q * x).sum(1)
     scale = torch.maximum((0.5 * bent + linear).abs(), 0.1 * cost_size * size)
+    gap = (bent + linear + (form.b * y).sum(1)).abs() / scale
+    rows = form.first_stage_rows
+    farthest = _largest((form.b / norm)[:, rows])
+    own = torch.maximum(farthest, _largest(x[:, : form.n_decisions]))
+    own = torch.where(farthest > 0, own, torch.inf)  # all through the origin do not say
+    pressing = _largest((y * (form.b - product))[:, rows])
     return Residuals(
-        primal=_largest(violation / norm) / size,
+        primal=torch.maximum(
+            _largest(violation / norm) / size,
+            _OWN_VIOLATION * _largest((violation / norm)[:, rows]) / own,
+        ),
         dual=torch.maximum(_largest(slope), _largest(outside)) / cost_size,
-        gap=(bent + linear + (form.b * y).sum(1)).abs() / scale,
+        gap=torch.maximum(gap, _OWN_GAP * pressing / (own * cost_size)),
     )
 
 

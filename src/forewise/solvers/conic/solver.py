@@ -9,6 +9,7 @@ import torch
 from forewise.exceptions import InvalidInputError
 from forewise.problems.programs import ConicProgram
 from forewise.solvers.base import TypedSolver
+from forewise.solvers.bounds import solve_with_bounds
 from forewise.solvers.conic.differentiation import attach_gradients
 from forewise.solvers.conic.engines import Answers, ClarabelEngine, ConicEngine, MoreauEngine
 from forewise.solvers.conic.form import ConicForm
@@ -69,6 +70,8 @@ class ConicSolver(TypedSolver[ConicProgram]):
 
     def solve_program(self, program: ConicProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
+        if program.plain.bounds:
+            return solve_with_bounds(program, self.solve_program)
         screened = _screen(program)
         solution = Solution.unsolved(program, screened)
         # A scenario of weight zero is not there. Contexts that have the same ones are a batch.

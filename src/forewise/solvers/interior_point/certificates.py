@@ -16,6 +16,7 @@ they are not tried: a large context whose path only stalled stays inaccurate.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,7 +79,27 @@ def search_certificate(alone: ScenarioProgram, solve: SolveOne) -> Certificate |
     first = alone.n_decisions + alone.h.shape[-1] + alone.e.shape[-1]
     if first + int((alone.weights > 0).sum()) * scenario > SEARCHED:
         return None
-    return _search_infeasibility(alone, solve) or _search_unboundedness(alone, solve)
+    return (
+        _search_first_stage(alone, solve)
+        or _search_infeasibility(alone, solve)
+        or _search_unboundedness(alone, solve)
+    )
+
+
+def _search_first_stage(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:
+    """A proof from the rows of the first stage alone, which may be tiny beside the scenarios'."""
+    if alone.h.shape[-1] + alone.e.shape[-1] == 0 or alone.n_recourse == 0:
+        return None
+    rows = {name: getattr(alone, name) for name in "GhEe"}
+    first = ScenarioProgram(alone.weights.new_ones(1, 1), torch.zeros_like(alone.q), **rows)
+    proof = _search_infeasibility(first, solve)
+    if proof is None or proof.multipliers is None:
+        return None
+    none = {
+        f"scenario_{kind}": right.new_zeros(1, alone.n_scenarios, right.shape[-1])
+        for kind, right in (("inequality", alone.r), ("equality", alone.s))
+    }
+    return replace(proof, multipliers=replace(proof.multipliers, **none))
 
 
 def _search_infeasibility(alone: ScenarioProgram, solve: SolveOne) -> Certificate | None:

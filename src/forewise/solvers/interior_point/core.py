@@ -90,6 +90,7 @@ class ProgramArrays(NamedTuple):
 
 def as_arrays(program: ScenarioProgram) -> ProgramArrays:
     """The program's blocks as contiguous arrays on the host; large ones of zeros are sparse."""
+    assert not program.bounds  # they are rows by now, or would be lost
     blocks: dict[str, Any] = {}
     for name in ("weights", *BLOCKS):
         if name == "c":
@@ -184,16 +185,15 @@ def follow_paths(
     max_iterations: int,
     targets: Array,
     watch: Watch | None = None,
+    start: Points | None = None,
 ) -> tuple[PathEnds, PathEnds, Array, Array]:
-    """Solve every context.
+    """Solve every context, from points near their solutions where some are given.
 
     Returns the solutions; the points of the central path at the `targets` ``(B,)``, in each
     context's own scaled units, which are the solutions where a target is 0; how each path
     ended (`CONVERGED` and so on); and its iterations.
     """
     n_contexts = p.weights.shape[0]
-    solutions = no_ends(p, n_contexts)
-    centres = no_ends(p, n_contexts) if targets.any() else solutions
     ended, iterations = np.zeros(n_contexts, np.int64), np.zeros(n_contexts, np.int64)
     n_threads, targets = torch.get_num_threads(), np.ascontiguousarray(targets, float)
     watch = Watch() if watch is None else watch
@@ -201,7 +201,9 @@ def follow_paths(
     told = None if log is None else lambda *values: log(Iteration(*values))
     settings = (n_threads, tolerance, max_iterations, seconds, told)
     try:
-        _core.follow(p, *settings, targets, solutions, centres, ended, iterations)
+        solutions = no_ends(p, n_contexts)
+        centres = no_ends(p, n_contexts) if targets.any() else solutions
+        _core.follow(p, *settings, targets, start, solutions, centres, ended, iterations)
     except MemoryError as error:
         raise InsufficientMemoryError(
             f"{error}: solve fewer scenarios, or give large matrices of zeros as sparse ones"

@@ -24,9 +24,10 @@ from forewise.solvers.interior_point.core import (
     balanced_units,
 )
 from forewise.solvers.interior_point.verification import ACCEPTED, residuals_of_points
+from forewise.solvers.interior_point.warm_start import start_in_units, start_of
 from forewise.solvers.solution import Solution, Status
 
-Solve = Callable[[ScenarioProgram, ProgramArrays], Solution]
+Solve = Callable[[ScenarioProgram, ProgramArrays, Points | None], Solution]
 #: Exponents (n_contexts, n_z + n_u) by the coefficients, and what is added by the right-hand sides.
 Units = tuple[torch.Tensor, torch.Tensor | None]
 
@@ -44,20 +45,22 @@ def units_of(program: ScenarioProgram) -> tuple[ProgramArrays, Units | None]:
     return arrays, None if placed is None and not fitted.any() else (fitted, placed)
 
 
-def solve_in_units(program: ScenarioProgram, units: Units, solve: Solve) -> Solution:
+def solve_in_units(
+    program: ScenarioProgram, units: Units, solve: Solve, start: Points | None = None
+) -> Solution:
     """Solve a program, each context in units of its variables that suit it, from `units_of`.
 
     `solve` must treat every context alone.
     """
     fitted, placed = units
     if placed is None:
-        return _solve_in(program, fitted, solve)
-    solution = _solve_in(program, fitted + placed, solve)
+        return _solve_in(program, fitted, solve, start)
+    solution = _solve_in(program, fitted + placed, solve, start)
     again = _not_accurate_in(program, fitted, solution, placed.any(1))
     if not again:
         return solution
     part, placed, fitted = program.take(_on(program, again)), placed[again], fitted[again]
-    other = _solve_in(part, fitted, solve)
+    other = _solve_in(part, fitted, solve, None)
     wrong = _not_accurate_in(part, fitted + placed, other, placed.any(1))
     unsolved = Solution.unsolved(program, [None] * len(wrong))
     return solution.with_contexts(again, other.with_contexts(wrong, unsolved) if wrong else other)
@@ -90,19 +93,22 @@ def _not_accurate_in(
     return [i for i, ok in zip(contexts, (worst <= ACCEPTED).tolist(), strict=True) if not ok]
 
 
-def _solve_in(program: ScenarioProgram, exponents: torch.Tensor, solve: Solve) -> Solution:
+def _solve_in(
+    program: ScenarioProgram, exponents: torch.Tensor, solve: Solve, start: Points | None
+) -> Solution:
     """Solve a program in units of its variables, powers of two; where they are all 1, as it is."""
     changed = exponents.any(1).nonzero().flatten().tolist()
     if not changed:
-        return solve(program, as_arrays(program))
+        return solve(program, as_arrays(program), start)
     units = exponents[changed]
-    found = _solve_scaled(program.take(_on(program, changed)), units, solve)
+    part = program.take(_on(program, changed))
+    found = _solve_scaled(part, units, solve, start_of(start, changed))
     if len(changed) == program.n_contexts:
         return found
     rest = sorted(set(range(program.n_contexts)) - set(changed))
     unsolved = Solution.unsolved(program, [None] * program.n_contexts)
     unchanged = program.take(_on(program, rest))
-    as_it_is = solve(unchanged, as_arrays(unchanged))
+    as_it_is = solve(unchanged, as_arrays(unchanged), start_of(start, rest))
     return unsolved.with_contexts(rest, as_it_is).with_contexts(changed, found)
 
 
@@ -110,9 +116,11 @@ def _on(program: ScenarioProgram, contexts: list[int]) -> torch.Tensor:
     return torch.tensor(contexts, device=program.weights.device)
 
 
-def _solve_scaled(program: ScenarioProgram, exponents: torch.Tensor, solve: Solve) -> Solution:
+def _solve_scaled(
+    program: ScenarioProgram, exponents: torch.Tensor, solve: Solve, start: Points | None
+) -> Solution:
     scaled, (z, u) = _in_units(program, exponents)
-    found = solve(scaled, as_arrays(scaled))
+    found = solve(scaled, as_arrays(scaled), start_in_units(start, z, u))
     certificates = {
         i: certificate
         if certificate.decision_ray is None or certificate.recourse_ray is None

@@ -5,21 +5,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 import torch
 
 from forewise.exceptions import InvalidInputError
+from forewise.problems.bounds import BoundRows
 from forewise.problems.programs import BLOCKS, RIGHT_SIDES, ScenarioProgram
 from forewise.solvers.base import ProgramSolver
-from forewise.solvers.bounds import solve_with_bounds
+from forewise.solvers.bounds import with_duals_of_bounds
 from forewise.solvers.extensive import ExtensivePoint, extensive_form, load_point
 from forewise.solvers.interior_point.certificates import diagnose
 from forewise.solvers.interior_point.core import (
     STOPPED,
     Iteration,
+    Points,
     ProgramArrays,
     Watch,
     as_arrays,
@@ -35,6 +38,7 @@ from forewise.solvers.interior_point.differentiation import (
 from forewise.solvers.interior_point.equilibration import solve_in_units, units_of
 from forewise.solvers.interior_point.loose_bounds import loose_limits, solve_with_nearer_bounds
 from forewise.solvers.interior_point.verification import ACCEPTED, Residuals, polish, screen
+from forewise.solvers.interior_point.warm_start import start_of, start_points
 from forewise.solvers.solution import Certificate, Duals, Solution, Status, only
 
 
@@ -63,6 +67,8 @@ class InteriorPointSolver(ProgramSolver):
         point of the central path that gives the gradient. 0 takes the exact solution's, which
         says little at a vertex. Decisions and the objective's gradient are exact either way, and
         so are gradients where only right-hand sides have some.
+    start : Solution, optional
+        Near which paths begin: that of a program alike, as `solve(..., start=solution)` gives it.
 
     Examples
     --------
@@ -87,6 +93,7 @@ class InteriorPointSolver(ProgramSolver):
     smoothing: float = 1e-3
     time_limit: float = math.inf
     log: Callable[[Iteration], object] | None = None
+    start: Solution | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance <= ACCEPTED:
@@ -104,28 +111,42 @@ class InteriorPointSolver(ProgramSolver):
                 f"smoothing must be at least 0 and below 1, but is {self.smoothing!r}"
             )
 
+    def starting_from(self, start: Solution) -> Self:
+        """The solver, with paths that begin near a solution."""
+        return replace(self, start=start)
+
     def solve_program(self, program: ScenarioProgram) -> Solution:
         """Solve every context of a program; failures are statuses, not exceptions."""
-        if program.bounds:
-            return solve_with_bounds(program, self.solve_program)
         watch = Watch(time.monotonic() + self.time_limit, self.log)
-        limits = loose_limits(program)
+        start = None if self.start is None else start_points(program, self.start)
+        bounds = BoundRows.of(program) if program.bounds else None
+        rows = program if bounds is None else bounds.added(program)
+        limits = loose_limits(rows)
         if limits is not None:
-            solve = partial(self._solve_in_units, watch=watch)
-            return solve_with_nearer_bounds(program, limits, solve)
-        # As `_solve_in_units`, with one frame less for most programs.
+            solve = partial(self._solve_in_units, watch=watch, start=start)
+            found = solve_with_nearer_bounds(rows, limits, solve)
+        else:
+            # As `_solve_in_units`, with one frame less for most programs.
+            arrays, units = units_of(rows)
+            if units is None:
+                found = self._solve(rows, arrays, start, watch)
+            else:
+                found = solve_in_units(rows, units, partial(self._solve, watch=watch), start)
+        return found if bounds is None else with_duals_of_bounds(bounds, found)
+
+    def _solve_in_units(
+        self, program: ScenarioProgram, watch: Watch, start: Points | None
+    ) -> Solution:
+        if start is not None and len(start.z) != program.n_contexts:
+            start = None  # a second try of some contexts
         arrays, units = units_of(program)
         if units is None:
-            return self._solve(program, arrays, watch)
-        return solve_in_units(program, units, partial(self._solve, watch=watch))
+            return self._solve(program, arrays, start, watch)
+        return solve_in_units(program, units, partial(self._solve, watch=watch), start)
 
-    def _solve_in_units(self, program: ScenarioProgram, watch: Watch) -> Solution:
-        arrays, units = units_of(program)
-        if units is None:
-            return self._solve(program, arrays, watch)
-        return solve_in_units(program, units, partial(self._solve, watch=watch))
-
-    def _solve(self, program: ScenarioProgram, arrays: ProgramArrays, watch: Watch) -> Solution:
+    def _solve(
+        self, program: ScenarioProgram, arrays: ProgramArrays, start: Points | None, watch: Watch
+    ) -> Solution:
         screened = screen(arrays)
         good = [i for i, status in enumerate(screened) if status is None]
         if len(good) < len(screened):
@@ -134,10 +155,11 @@ class InteriorPointSolver(ProgramSolver):
                 return unsolved
             contexts = torch.tensor(good, device=program.weights.device)
             part = program.take(contexts)
-            return unsolved.with_contexts(good, self._solve(part, as_arrays(part), watch))
+            some = start_of(start, good)
+            return unsolved.with_contexts(good, self._solve(part, as_arrays(part), some, watch))
         targets = self._gradient_targets(program, arrays)
         settings = (self.tolerance, self.max_iterations)
-        path = Path(*follow_paths(arrays, *settings, targets, watch))
+        path = Path(*follow_paths(arrays, *settings, targets, watch, start))
         residuals = polish(program, arrays, path)
         accepted = (residuals.worst <= ACCEPTED).tolist()
         failed = [i for i, ok in enumerate(accepted) if not ok]

@@ -9,6 +9,7 @@ residuals accept it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,12 +67,11 @@ def screen(arrays: ProgramArrays) -> list[Status | None]:
 def _finite(arrays: ProgramArrays) -> Array:
     """Mask of the contexts whose numbers all are, ``(B,)``."""
     valid = np.ones(len(arrays.weights), bool)
-    for block in map(entries_of, arrays):
-        # A sum is finite only if its terms are, and much faster than looking at each of them.
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = block.sum()
-        if not np.isfinite(total):
-            valid &= np.isfinite(block).reshape(len(block), -1).all(1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in map(entries_of, arrays):
+            # A sum is finite only if its terms are, and much faster than looking at each of them.
+            if not math.isfinite(block.sum()):
+                valid &= np.isfinite(block).reshape(len(block), -1).all(1)
     return valid
 
 
@@ -215,6 +215,7 @@ def corrected(form: ExtensiveForm, point: ExtensivePoint) -> ExtensivePoint | No
     of_A, of_E = np.split(sizes, [len(A)])
     slack = form.b - A @ x
     active = slack / of_A < multipliers * norms / cost
+    before = np.inf
     for _ in range(_ROUNDS):
         rows, on = A[active], np.where(active, multipliers, 0.0)
         zero = np.zeros((rows.shape[0] + E.shape[0],) * 2)
@@ -233,11 +234,13 @@ def corrected(form: ExtensiveForm, point: ExtensivePoint) -> ExtensivePoint | No
         slack = form.b - A @ x
         wrong = active & (multipliers * norms < -ACCEPTED * 1e-2 * cost)
         violated = ~active & (slack < -ACCEPTED * 1e-2 * of_A)
-        # A step is exact relative to its largest entry: smaller variables take another.
-        allowed = np.concatenate([np.full(n, cost), of_A[active], of_E])
-        small = (np.abs(off) <= ACCEPTED * 1e-4 * allowed).all()
-        if small and not wrong.any() and not violated.any():
+        # A step is exact relative to its largest entry: smaller variables take another. Rows that
+        # contradict each other never hold.
+        error = np.max(np.abs(off) / np.concatenate([np.full(n, cost), of_A[active], of_E]))
+        settled = not (wrong.any() or violated.any())
+        if settled and (error <= ACCEPTED * 1e-4 or not error < 0.5 * before):
             break
+        before = error if settled else np.inf
         active = (active & ~wrong) | violated
     return ExtensivePoint(x, multipliers, nu)
 
