@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 
 import forewise as fw
 from forewise import cli
-from forewise.bulk import DaskEngine, Job, LocalEngine, RayEngine, decide_files
+from forewise.bulk import DaskEngine, LocalEngine, RayEngine, decide_files
+from forewise.bulk.job import Job
 from forewise.bulk.parts import find_parts
 from forewise.exceptions import InvalidInputError, MissingDependencyError, StorageError
 
@@ -195,7 +196,8 @@ def test_a_part_that_kills_its_workers_is_told_and_the_others_are_done(made, tmp
 
 DRIVER = """
 import sys
-from forewise.bulk import ENGINES, decide_files
+from forewise.bulk import decide_files
+from forewise.bulk.engines import ENGINES
 policy, data, out, engine, jobs = sys.argv[1:]
 if __name__ == "__main__":
     print("begins", flush=True)

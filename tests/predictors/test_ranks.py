@@ -19,9 +19,9 @@ from forewise.predictors import (
     MeanField,
     MeanFieldPredictor,
     NormalHead,
-    OneProcess,
 )
 from forewise.predictors.networks.checkpoint import TrainingState
+from forewise.predictors.networks.ranks import OneProcess
 from forewise.predictors.networks.training import optimiser_of
 from forewise.predictors.sampling import RowGenerator, stratified_normals
 

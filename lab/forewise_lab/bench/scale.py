@@ -22,7 +22,9 @@ import torch
 from rich.console import Console
 
 import forewise as fw
-from forewise.bulk import ENGINES, Engine, Job, decide_files
+from forewise.bulk import Engine, decide_files
+from forewise.bulk.engines import ENGINES
+from forewise.bulk.job import Job
 from forewise.exceptions import InvalidInputError
 from forewise.parallel import Map, Processes, RayMap
 

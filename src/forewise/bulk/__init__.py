@@ -5,10 +5,7 @@ one of them in a worker, `engines` where workers are. To add an engine: a frozen
 derives from `Engine`, in `ENGINES`.
 """
 
-from forewise.bulk.engines import ENGINES, DaskEngine, Engine, LocalEngine, RayEngine
-from forewise.bulk.job import Job
+from forewise.bulk.engines import DaskEngine, Engine, LocalEngine, RayEngine
 from forewise.bulk.run import Summary, decide_files
 
-__all__ = [
-    "ENGINES", "DaskEngine", "Engine", "Job", "LocalEngine", "RayEngine", "Summary", "decide_files",
-]  # fmt: skip
+__all__ = ["DaskEngine", "Engine", "LocalEngine", "RayEngine", "Summary", "decide_files"]

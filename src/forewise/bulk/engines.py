@@ -32,6 +32,12 @@ class Engine(ABC):
     n_jobs : int
     address : str, optional
         Of a cluster; by default workers of this computer, which listen on loopback alone.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> [engine(2).n_jobs for engine in fw.bulk.Engine.__subclasses__()][:3]
+    [2, 2, 2]
     """
 
     n_jobs: int = 1
@@ -47,7 +53,14 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class LocalEngine(Engine):
-    """Processes of this computer, without any cluster."""
+    """Processes of this computer, without any cluster.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.bulk.LocalEngine(2)
+    LocalEngine(n_jobs=2, address=None)
+    """
 
     def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
         if self.address is not None:
@@ -63,7 +76,14 @@ class LocalEngine(Engine):
 
 @dataclass(frozen=True)
 class RayEngine(Engine):
-    """Ray Data's `map_batches` over parts, streaming, with a pool of actors."""
+    """Ray Data's `map_batches` over parts, streaming, with a pool of actors.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.bulk.RayEngine(16, "auto")
+    RayEngine(n_jobs=16, address='auto')
+    """
 
     def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
         connected(self.address, self.n_jobs)
@@ -102,7 +122,14 @@ class RayEngine(Engine):
 
 @dataclass(frozen=True)
 class DaskEngine(Engine):
-    """Tasks of a Dask cluster."""
+    """Tasks of a Dask cluster.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.bulk.DaskEngine(16, "tcp://scheduler:8786").n_jobs
+    16
+    """
 
     def records(self, job: Job, parts: list[Part]) -> Iterator[dict[str, Any]]:
         try:

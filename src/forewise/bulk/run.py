@@ -38,6 +38,12 @@ class Summary:
         What went wrong, by part; the others are done.
     notes : list of str
         Warnings, the first of each kind.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.bulk.Summary(done=2, rows=400).errors
+    {}
     """
 
     done: int = 0
@@ -83,6 +89,20 @@ def decide_files(
     n_scenarios, random_state, keep : as for `Policy.decide_batches`
     watch : callable, optional
         Is called with the `Summary` after every part.
+
+    Examples
+    --------
+    >>> import forewise as fw, pandas as pd
+    >>> past = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "demand": [1.0, 2.0, 3.0, 4.0]})
+    >>> learner = fw.DecoupledLearner(fw.Newsvendor(3, 1), fw.EmpiricalPredictor())
+    >>> learner.fit(past[["x"]], past[["demand"]]).policy_.save("policy")
+    >>> past[["x"]].to_parquet("days.parquet")
+    >>> fw.bulk.decide_files("policy", "*.parquet", "out").done
+    1
+    >>> fw.bulk.decide_files("policy", "*.parquet", "out").skipped
+    1
+    >>> pd.read_parquet("out/days.parquet").demand.tolist()
+    [3.0, 3.0, 3.0, 3.0]
     """
     arrow()
     folder = Path(out)

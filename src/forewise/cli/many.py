@@ -28,7 +28,8 @@ def decide_many(
     json: bool,
 ) -> None:
     """Decide files into a folder, and say what became of them."""
-    from forewise.bulk import ENGINES, decide_files
+    from forewise.bulk import decide_files
+    from forewise.bulk.engines import ENGINES
 
     inputs, past = (table, None) if future is None else (future, table)
     if inputs is None or output is None:

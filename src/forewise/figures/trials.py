@@ -29,6 +29,14 @@ class TuningDisplay(Display):
     pruned : array of bool (n_trials,)
     default : float
         Cost of the settings that the predictor came with.
+
+    Examples
+    --------
+    >>> import forewise as fw, numpy as np
+    >>> pruned = np.array([False, True, False])
+    >>> display = fw.plots.TuningDisplay(np.array([3.0, 3.4, 2.8]), pruned, 3.0)
+    >>> display.plot().best.tolist()
+    [3.0, 3.0, 2.8]
     """
 
     cost: np.ndarray

@@ -28,7 +28,8 @@ from forewise.learners.out_of_fold import (
     spread_rows,
     united,
 )
-from forewise.parallel import Map, Processes, applied
+from forewise.parallel import Map, Processes
+from forewise.parallel.base import applied
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import (
     BayesianPredictor,

@@ -5,8 +5,8 @@ cluster. Results are the same to the bit: a task has its seed and one thread, wh
 add an engine: a frozen dataclass that derives from `Map`.
 """
 
-from forewise.parallel.base import Map, WorkerLostError, applied
+from forewise.parallel.base import Map, WorkerLostError
 from forewise.parallel.cluster import RayMap
 from forewise.parallel.processes import Processes
 
-__all__ = ["Map", "Processes", "RayMap", "WorkerLostError", "applied"]
+__all__ = ["Map", "Processes", "RayMap", "WorkerLostError"]

@@ -18,7 +18,14 @@ ATTEMPTS = 5
 
 
 class WorkerLostError(ForewiseError, RuntimeError):
-    """Workers died again and again."""
+    """Workers died again and again.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> issubclass(fw.parallel.WorkerLostError, fw.ForewiseError)
+    True
+    """
 
 
 class Map(ABC):
@@ -26,6 +33,12 @@ class Map(ABC):
 
     Tasks should take a second or more. An error of the function, or closing an iterator, ends the
     other tasks.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> list(fw.parallel.Processes().imap(abs, [-2, -1]))
+    [2, 1]
     """
 
     @abstractmethod

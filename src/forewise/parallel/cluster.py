@@ -29,6 +29,13 @@ class RayMap(Map):
         Of a cluster: "auto" for the one this computer belongs to, by ``ray start``, or
         "host:6379". By default the one that this program is connected to, or one of this computer's
         own, which ends with the program, listens on loopback and has no dashboard.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> where = fw.parallel.RayMap(16, "auto")
+    >>> fw.AutoLearner(fw.Newsvendor(3, 1), map=where).map.n_jobs
+    16
     """
 
     n_jobs: int | None = None

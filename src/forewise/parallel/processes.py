@@ -20,6 +20,15 @@ class Processes(Map):
     n_jobs : int or None
         1 is this process, -1 one for every core. None asks joblib: one, or as many as
         ``joblib.parallel_config`` says, on the backend that it names.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]] * 5, [1.0, 2.0, 3.0, 4.0] * 5
+    >>> where = fw.parallel.Processes(1)
+    >>> learner = fw.AutoLearner(fw.Newsvendor(3, 1), [fw.EmpiricalPredictor()], map=where)
+    >>> learner.fit(X, y).leaderboard_.method.tolist()
+    ['EmpiricalPredictor']
     """
 
     n_jobs: int | None = 1

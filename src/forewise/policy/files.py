@@ -76,7 +76,7 @@ for _module, _names in {
     "ForecastPredictor ForestPredictor FourierFeatures GaussianPredictor "
     "GaussianProcessPredictor GroupedPredictor LastLayer LinearEmbedding MeanField "
     "MeanFieldPredictor MeanForecast MixturePredictor NeighborPredictor NormalHead "
-    "OffSupportFallback OneProcess PeriodicEmbedding PointPredictor "
+    "OffSupportFallback PeriodicEmbedding PointPredictor "
     "QuantileBoostingPredictor QuantileForecast QuantileHead RelativePredictor "
     "ResidualPredictor StackedPredictor TimeOrdered Training",
     base: "DirectPolicy ScenarioPolicy",

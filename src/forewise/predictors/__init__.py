@@ -39,7 +39,7 @@ from forewise.predictors.networks.kinds import (
 )
 from forewise.predictors.networks.member_heads import MemberHead, NormalHead, QuantileHead
 from forewise.predictors.networks.members import Inference
-from forewise.predictors.networks.ranks import AllProcesses, OneProcess, Ranks
+from forewise.predictors.networks.ranks import AllProcesses
 from forewise.predictors.networks.settings import (
     CosineSchedule,
     CosLogSchedule,
@@ -60,7 +60,7 @@ __all__ = [
     "GaussianPredictor", "GaussianProcessPredictor", "GroupedPredictor", "Inference", "LastLayer",
     "LinearEmbedding", "MeanField", "MeanFieldPredictor", "MeanForecast", "MemberHead",
     "MixturePredictor", "NeighborPredictor", "NetworkPredictor", "NormalHead", "OffSupportFallback",
-    "OneProcess", "PeriodicEmbedding", "PointPredictor", "Predictor", "QuantileBoostingPredictor",
-    "QuantileForecast", "QuantileHead", "Ranks", "RelativePredictor", "ResidualPredictor",
+    "PeriodicEmbedding", "PointPredictor", "Predictor", "QuantileBoostingPredictor",
+    "QuantileForecast", "QuantileHead", "RelativePredictor", "ResidualPredictor",
     "Schedule", "StackedPredictor", "TimeOrdered", "Training", "completed",
 ]  # fmt: skip

@@ -7,6 +7,6 @@
 
 from forewise.tuning.result import Tuning
 from forewise.tuning.search import Search, TunedLearner, tune
-from forewise.tuning.space import Between, OneOf, Space, default_space
+from forewise.tuning.space import Between, OneOf, default_space
 
-__all__ = ["Between", "OneOf", "Search", "Space", "TunedLearner", "Tuning", "default_space", "tune"]
+__all__ = ["Between", "OneOf", "Search", "TunedLearner", "Tuning", "default_space", "tune"]

@@ -33,6 +33,15 @@ class Tuning:
         What they are; empty where the predictor was best as it came.
     learner : DecoupledLearner
         Fitted to all rows with the best settings.
+
+    Examples
+    --------
+    >>> import forewise as fw, numpy as np
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> y = X + 0.1 * np.sin(50 * X)
+    >>> found = fw.tune(fw.Newsvendor(3, 1), X, y, fw.NeighborPredictor(), n_trials=3, n_folds=2)
+    >>> isinstance(found, fw.tuning.Tuning), found.verdict[:8]
+    (True, '3 trials')
     """
 
     study: Any

@@ -29,7 +29,8 @@ from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.decoupled import DecoupledLearner
 from forewise.learners.out_of_fold import Evaluator, Fold, HeldOut, Record, cost_of, make_folds
 from forewise.learners.out_of_fold import Trial as Evaluated
-from forewise.parallel import Map, Processes, applied
+from forewise.parallel import Map, Processes
+from forewise.parallel.base import applied
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import Predictor
 from forewise.predictors.networks.checkpoint import digest
@@ -71,6 +72,12 @@ class Search:
     map : Map, optional
         Where trials are evaluated; this process by default.
     random_state : int
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.tuning.Search(n_trials=20, ordered=True).n_folds
+    5
     """
 
     n_trials: int = 50
@@ -112,6 +119,17 @@ class TunedLearner(Learner):
     tuning_ : Tuning
     held_out_ : HeldOut
         Out-of-fold scenarios of the best settings.
+
+    Examples
+    --------
+    >>> import forewise as fw, numpy as np
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> y = X + 0.1 * np.sin(50 * X)
+    >>> search = fw.tuning.Search(n_trials=6, n_folds=2)
+    >>> learner = fw.TunedLearner(fw.Newsvendor(3, 1), fw.NeighborPredictor(), search=search)
+    >>> tuning = learner.fit(X, y).tuning_
+    >>> tuning.best_cost <= tuning.default_cost
+    True
     """
 
     censored_unsupported_reason = None
@@ -210,8 +228,15 @@ def tune(
 
     Examples
     --------
-    >>> found = tune(problem, X, y, ForestPredictor(), n_trials=50)  # doctest: +SKIP
-    >>> found.verdict, found.policy.save("policy")  # doctest: +SKIP
+    >>> import forewise as fw, numpy as np
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> y = X + 0.1 * np.sin(50 * X)
+    >>> found = fw.tune(
+    ...     fw.Newsvendor(3, 1), X, y, fw.NeighborPredictor(), n_trials=6, n_folds=2
+    ... )
+    >>> len(found.trials), found.best_cost <= found.default_cost
+    (6, True)
+    >>> found.policy.save("policy")
     """
     learner = TunedLearner(problem, predictor, space, solver, Search(**search))
     return learner.fit(X, y, given=given, censored=censored).tuning_

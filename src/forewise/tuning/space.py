@@ -25,7 +25,14 @@ from forewise.predictors import (
 
 @dataclass(frozen=True)
 class Between:
-    """Numbers from `low` to `high`; integers if both are, evenly in the logarithm with `log`."""
+    """Numbers from `low` to `high`; integers if both are, evenly in the logarithm with `log`.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.tuning.Between(50, 500, log=True).is_integer
+    True
+    """
 
     low: float
     high: float
@@ -45,7 +52,14 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of several values, of any kind; they are shown and stored by their `repr`."""
+    """One of several values, of any kind; they are shown and stored by their `repr`.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.tuning.OneOf((64,), (64, 64)).values
+    ((64,), (64, 64))
+    """
 
     values: tuple[Any, ...]
 
@@ -103,7 +117,14 @@ _SPACES: dict[type[Predictor], dict[str, Between | OneOf]] = {
 
 
 def default_space(predictor: Predictor) -> dict[str, Between | OneOf]:
-    """The settings of a predictor that are worth a search."""
+    """The settings of a predictor that are worth a search.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> sorted(fw.tuning.default_space(fw.ForestPredictor()))
+    ['max_features', 'min_leaf', 'n_trees']
+    """
     if isinstance(predictor, RelativePredictor):
         inner = default_space(predictor.predictor)
         return {f"predictor__{name}": values for name, values in inner.items()}

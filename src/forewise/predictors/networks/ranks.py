@@ -102,6 +102,12 @@ class AllProcesses(Ranks):
     Call the same fit in each, with the same table, settings and a `random_state` that is a number,
     as ``Training(ranks=AllProcesses())``. Fitted predictors are the same in all; let the first one
     save.
+
+    Examples
+    --------
+    >>> import forewise as fw
+    >>> fw.predictors.AllProcesses().count  # without torchrun
+    1
     """
 
     @property
