@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 import forewise
+from forewise.storage import write_file
 
 PACKAGES = (
     *("forewise", "torch", "numpy", "scipy", "clarabel", "highspy", "piqp", "moreau"),
@@ -116,15 +117,7 @@ def description() -> str:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file atomically: readers see the old content or the new."""
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_file(path, content.encode() if isinstance(content, str) else content)
 
 
 def _version(package: str) -> str:

@@ -1,29 +1,4 @@
 """Figures of predictions and decisions: what users need of `forewise.figures`."""
 
-from forewise.figures import (
-    STYLE,
-    CalibrationDisplay,
-    CostCurveDisplay,
-    CostServiceDisplay,
-    CoverageDisplay,
-    DecisionDisplay,
-    Display,
-    LeaderboardDisplay,
-    TuningDisplay,
-    decision_panels,
-    looks,
-)
-
-__all__ = [
-    "STYLE",
-    "CalibrationDisplay",
-    "CostCurveDisplay",
-    "CostServiceDisplay",
-    "CoverageDisplay",
-    "DecisionDisplay",
-    "Display",
-    "LeaderboardDisplay",
-    "TuningDisplay",
-    "decision_panels",
-    "looks",
-]
+from forewise.figures import *  # noqa: F403
+from forewise.figures import __all__ as __all__

@@ -16,7 +16,7 @@ from forewise.datasets import (
 from forewise.datasets.bakeries import PRODUCTS, STORES
 from forewise.exceptions import MissingDataError
 from forewise.testing import check_no_future
-from forewise_lab.datasets import bakery_store_days
+from forewise_lab.datasets.real import bakery_store_days
 
 KNOWN = [
     *("store", "product", "weekday", "holiday", "holiday_in_2_days", "school_holiday"),

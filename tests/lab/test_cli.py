@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from forewise.exceptions import InvalidInputError, StorageError
 from forewise_lab import cli, demo
-from forewise_lab.experiments import RunSummary
+from forewise_lab.experiments.runner import RunSummary
 
 
 def test_help_lists_the_commands():
@@ -134,7 +134,8 @@ def test_wrong_arguments_are_reported_and_nothing_is_made(arguments, tmp_path, m
 @pytest.mark.parametrize("which", ["solver", "cvxpy", "smps"])
 def test_a_quick_bench_leaves_published_figures_alone(which, monkeypatch):
     reported = []
-    monkeypatch.setattr(cli.benches, f"run_{which}_bench", lambda *a, **_: reported.append(a[0]))
+    module = {"solver": cli.solver_bench, "smps": cli.smps_bench, "cvxpy": cli.cvxpy_bench}[which]
+    monkeypatch.setattr(module, f"run_{which}_bench", lambda *a, **_: reported.append(a[0]))
     for options in ([], ["--quick"], ["--quick", "--output", "mine"]):
         assert CliRunner().invoke(cli.app, ["bench", which, *options]).exit_code == 0
     assert [str(folder) for folder in reported] == ["lab/results/bench", "quick/bench", "mine"]

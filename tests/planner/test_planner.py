@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -266,3 +268,9 @@ def test_without_a_learner_it_finds_one():
     orders = planner.decide(table, days_after(table))
     assert orders["cost_upper"].notna().all()
     assert planner.verdict_
+
+
+@pytest.mark.parametrize("name", ["decide", "explain"])
+def test_a_planner_is_asked_as_its_policy_is(name):
+    own, stored = (getattr(kind, name) for kind in (fw.Planner, fw.PlannerPolicy))
+    assert inspect.signature(own) == inspect.signature(stored)

@@ -16,7 +16,7 @@ import torch
 
 import forewise as fw
 from forewise.predictors import CosineSchedule, ExponentialSchedule, FourierFeatures, Schedule
-from forewise.predictors.networks.base import Likelihood
+from forewise.predictors.networks.rows import Likelihood
 from tests.predictors.interruption import interrupting
 
 

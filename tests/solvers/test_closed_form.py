@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise.solvers import closed_form
+from forewise.solvers import orders
 from tests.solvers.programs import residuals
 
 
@@ -135,7 +135,7 @@ def test_a_context_with_nan_does_not_touch_the_others(problem):
 )
 def test_what_is_not_accurate_is_nan_without_a_gradient(problem, solver, monkeypatch):
     """Never seen in earnest: here nothing counts as accurate."""
-    monkeypatch.setattr(closed_form, "ACCEPTED", -1.0)
+    monkeypatch.setattr(orders, "ACCEPTED", -1.0)
     values = (5 + draw(2, 4, 6, 4)).requires_grad_()
     solution = fw.solve(problem, fw.Scenarios(values), solver, on_failure="return")
     assert set(solution.status) == {fw.Status.INACCURATE}

@@ -18,8 +18,9 @@ import forewise as fw
 from forewise_lab.bench import cvxpy_problems as written
 from forewise_lab.bench import instances
 from forewise_lab.bench.instances import Instance
-from forewise_lab.bench.peers import CvxpyLayersPeer, ForewisePeer
 from forewise_lab.bench.peers import cvxpylayers_layer as layers
+from forewise_lab.bench.peers.cvxpylayers_layer import CvxpyLayersPeer
+from forewise_lab.bench.peers.solvers import ForewisePeer
 from forewise_lab.bench.results import (
     LEGENDS,
     Bar,
@@ -31,7 +32,7 @@ from forewise_lab.bench.results import (
     seconds,
 )
 from forewise_lab.bench.timing import Announce, take_turns
-from forewise_lab.machine import description, one_core, write_whole
+from forewise_lab.machine import one_core
 
 FOREWISE = ForewisePeer.name
 LOOP, AT_ONCE = "cvxpylayers, a loop over scenarios", "cvxpylayers, all scenarios in one array"
@@ -167,10 +168,7 @@ def run_cvxpy_bench(output: Path, repeats: int, console: Console, quick: bool = 
         )
     legend = LEGENDS["cvxpy"].format(turns=repeats, layer_turns=turns)
     page = Page("Problems written in CVXPY", legend, found.tables(), {"Remarks": notes})
-    page.print(console)
-    write_whole(output / "cvxpy.md", page.as_markdown())
-    write_whole(output / "cvxpy_machine.txt", description())
-    console.print(f"written to {output}", markup=False)
+    page.publish(output, "cvxpy", console)
     return found
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +17,7 @@ from forewise.predictors.networks.training import optimiser_of, step
 from forewise.predictors.sampling import RowGenerator
 from forewise_lab.bench.results import Bar, Page, TextTable, at_most, bars_table, seconds
 from forewise_lab.bench.timing import take_turns
+from forewise_lab.distributed import in_new_process
 from forewise_lab.machine import description, one_core, peak_memory, restart_peak, write_whole
 
 _BATCH, _SCENARIOS, _HIDDEN = 256, 16, (512, 128, 128)
@@ -45,9 +43,7 @@ def run_training_bench(output: Path, repeats: int, console: Console) -> dict[str
         bars_table(training_bars(found), "The bars for training"),
     ]
     page = Page(title, "One thread, medians of turns in one run.", tables)
-    page.print(console)
-    write_whole(output / "training.md", page.as_markdown())
-    write_whole(output / "training_machine.txt", description())
+    page.publish(output, "training", console)
     return found
 
 
@@ -121,12 +117,8 @@ def plain_step() -> Callable[[], object]:
 def run_deciding_bench(output: Path, n_contexts: int, console: Console) -> None:
     """Decide for very many contexts in a fresh process, on one core; print and write the result."""
     output.mkdir(parents=True, exist_ok=True)
-    call = f"from forewise_lab.bench.learning import measure_deciding as m; m({n_contexts})"
     with one_core():
-        # The child's progress bar goes to the terminal as it is; its result comes back.
-        command = [sys.executable, "-c", call]
-        ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(ended.stdout)
+        found = in_new_process(measure_deciding, n_contexts)
     text = (
         f"{n_contexts:,} contexts, NVQP, {_DECIDING_SCENARIOS} scenarios each, Bayesian network "
         f"{_NETWORK}, one thread:\n"
@@ -139,8 +131,8 @@ def run_deciding_bench(output: Path, n_contexts: int, console: Console) -> None:
     write_whole(output / "deciding_machine.txt", description())
 
 
-def measure_deciding(n_contexts: int) -> None:
-    """Print seconds and MiB of one call of `decide`."""
+def measure_deciding(n_contexts: int) -> dict[str, float]:
+    """Seconds and MiB of one call of `decide`."""
     torch.set_num_threads(1)
     data = fw.datasets.nvqp(2000, random_state=0)
     training = fw.Training(epochs=1, batch_size=256)
@@ -155,4 +147,4 @@ def measure_deciding(n_contexts: int) -> None:
     if not np.isfinite(decisions).all():
         raise RuntimeError("a context has no decision")
     peak = peak_memory()
-    print(json.dumps({"seconds": taken, "peak": peak, "above": peak - baseline}))
+    return {"seconds": taken, "peak": peak, "above": peak - baseline}

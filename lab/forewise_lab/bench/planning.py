@@ -19,7 +19,7 @@ import forewise as fw
 from forewise import tables
 from forewise.cli.use import decide
 from forewise_lab.bench.results import Bar, Page, TextTable, at_most, bars_table
-from forewise_lab.machine import description, one_core, peak_memory, write_whole
+from forewise_lab.machine import one_core, peak_memory
 
 _LEARNED = 4000  # rows without days that a planner learns from
 _DAYS, _BRANCHES = 730, 250  # of shops; branches of each in the file that is decided
@@ -68,9 +68,7 @@ def run_planning_bench(
         + ("." if time_limit is None else f" in {time_limit:g} s."),
         [TextTable("Cases", ("what", "measured"), rows), bars_table(bars, "The bars")],
     )
-    page.print(console)
-    write_whole(output / "planning.md", page.as_markdown())
-    write_whole(output / "planning_machine.txt", description())
+    page.publish(output, "planning", console)
 
 
 def _measured(planner: fw.Planner, case: Case, folder: Path, n_rows: int) -> dict[str, float]:

@@ -227,7 +227,8 @@ def _capacity(n_values: int) -> Row:
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {
-        "scenarios": M, "seconds": seconds, "cpu_seconds": cpu, "gb": peak, "gap": float(solution.gap),
+        "scenarios": M, "seconds": seconds, "cpu_seconds": cpu, "gb": peak,
+        "gap": float(solution.gap),
         "objective": float(solution.objective),
     }  # fmt: skip
 

@@ -14,7 +14,9 @@ from rich.markup import escape
 from forewise_lab.bench.accuracy import WANTED, relative_errors
 from forewise_lab.bench.instances import FAMILIES, Instance
 from forewise_lab.bench.measuring import Assessment, measure, published, skipped, too_slow
-from forewise_lab.bench.peers import Answer, ForewisePeer, Gradient, Peer, default_peers
+from forewise_lab.bench.peers import default_peers
+from forewise_lab.bench.peers.base import Answer, Gradient, Peer
+from forewise_lab.bench.peers.solvers import ForewisePeer
 from forewise_lab.bench.results import Measurement, Measurements, Page, Quantity
 from forewise_lab.bench.solver_report import GROWTH_SIZES, solver_page, time_against_scenarios
 from forewise_lab.bench.timing import Timed

@@ -11,7 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from forewise_lab.bench.accuracy import WANTED
-from forewise_lab.bench.peers import ClarabelLoop, ForewisePeer, HighsLoop, MoreauBatch, QpthDense
+from forewise_lab.bench.peers.moreau_batch import MoreauBatch
+from forewise_lab.bench.peers.qpth_dense import QpthDense
+from forewise_lab.bench.peers.solvers import ClarabelLoop, ForewisePeer, HighsLoop
 from forewise_lab.bench.results import (
     ABSENT,
     LEGENDS,

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 import forewise as fw
 from forewise.datasets.bakeries import columns_in_pieces
 from forewise.problems.base import without_risk
-from forewise_lab.datasets import (
+from forewise_lab.datasets.real import (
     bakery_newsvendor,
     bakery_store_days,
     day_ahead_problem,

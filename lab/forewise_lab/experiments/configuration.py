@@ -298,9 +298,9 @@ class Settings:
             whole = limited(own.model_dump(exclude_unset=True), QUICK["limits"])
             if "trials" in whole.get("rolling", {}):
                 lineage = (self.methods[one].learner for one in _lineage("[methods", parents, name))
-                kind = reduce(merged, lineage, {}).get("kind")
+                learner: Free = reduce(merged, lineage, {})
                 whole["rolling"]["trials"] = whole["rolling"]["trials"][
-                    : QUICK["trials"].get(kind, 1)
+                    : QUICK["trials"].get(learner.get("kind"), 1)
                 ]
             methods[name] = MethodTable.model_validate(whole)
         return replace(self, tables=tables, methods=methods)
@@ -336,7 +336,7 @@ def load_settings(*paths: str | os.PathLike[str]) -> Settings:
         lineage = [raw["experiments"][one] for one in _lineage(where, parents, name)]
         whole: Free = reduce(merged, lineage, {})
         whole.pop("like", None)
-        model = CaseTable if "evaluation" in whole else ExperimentTable
+        model: Any = CaseTable if "evaluation" in whole else ExperimentTable
         tables[name] = _checked(model, whole, f"{where}.{name}")
     settings = Settings(tables, methods, by_file)
     for name in tables:
@@ -385,9 +385,9 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> Free:
     """`base` with `change`: inner tables are merged too, but one of another kind replaces."""
     result = dict(base)
     for key, value in change.items():
-        old = result.get(key)
-        tables = isinstance(old, Mapping) and isinstance(value, Mapping)
-        if tables and value.get("kind", old.get("kind")) == old.get("kind"):
+        old: Any = result.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        if both and value.get("kind", old.get("kind")) == old.get("kind"):
             result[key] = merged(old, value)
         else:
             result[key] = value

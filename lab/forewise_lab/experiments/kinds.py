@@ -15,7 +15,8 @@ from typing import Any
 
 import forewise as fw
 from forewise import predictors
-from forewise_lab.datasets import paper_split, pop2_paper, pop2_problem, pop2_strict
+from forewise_lab.datasets.cnnpred import pop2_paper, pop2_strict
+from forewise_lab.datasets.paper import paper_split, pop2_problem
 
 #: R: regret; FR: fair regret at the outcomes seen; EFR: fair regret over the true distribution;
 #: FR32: as FR, against an oracle of few draws; cost; CRPS; coverage90: share of outcomes in the

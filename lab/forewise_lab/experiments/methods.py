@@ -174,7 +174,11 @@ LEARNERS: dict[str, type[fw.Learner]] = {
     "direct": fw.DirectLearner,
 }
 # What is not learned.
-_FIXED = {"constant": _constant, "oracle": _oracle, FORESIGHT: foresight_rule}
+_FIXED: dict[str, Callable[..., Rule]] = {
+    "constant": _constant,
+    "oracle": _oracle,
+    FORESIGHT: foresight_rule,
+}
 
 
 def check_method(method: Method) -> None:
@@ -220,7 +224,7 @@ def _learner(method: Method, task: Task | None) -> Any:
     if task is not None and "random_state" in predictor.get_params(deep=False):
         predictor.set_params(random_state=task.seed)
     problem: Any = None if task is None else task.problem
-    return LEARNERS[kind](problem, predictor, **settings)  # type: ignore[call-arg]
+    return LEARNERS[kind](problem, predictor, **settings)
 
 
 def _predictor(
@@ -327,7 +331,7 @@ def _read(
     taken: Collection[str] = (),
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """What the `kind` of a table names, and its settings; those `taken` are not the table's."""
-    kind = table.get("kind")
+    kind: Any = table.get("kind")
     if kind not in known:
         raise InvalidInputError(f"{where}: kind must be one of {', '.join(known)}, but is {kind!r}")
     settings = {key: value for key, value in table.items() if key != "kind"}

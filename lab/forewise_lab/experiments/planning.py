@@ -26,7 +26,7 @@ from forewise.datasets import bakery
 from forewise.exceptions import InvalidInputError
 from forewise.planner.evaluation import evaluate
 from forewise.predictors import RelativePredictor
-from forewise_lab.datasets import bakery_newsvendor
+from forewise_lab.datasets.real import bakery_newsvendor
 from forewise_lab.experiments.cases import load_case
 from forewise_lab.experiments.configuration import CaseTable
 from forewise_lab.experiments.rolling import (

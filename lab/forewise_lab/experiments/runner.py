@@ -92,12 +92,12 @@ def run(
             listed = (m for name in names for m in chosen.method_names(name))
             raise unknown(f"method of {', '.join(names)}", method, listed)
     first: list[Work] = [*fits, *cases.trials()]
-    require_data([*first, *cases.windows(())])
+    _require_data([*first, *cases.windows(())])
     # The best trial is known when all trials are finished.
-    return run_stages([lambda rows: first, cases.windows], output, map, progress, quick)
+    return _run_stages([lambda rows: first, cases.windows], output, map, progress, quick)
 
 
-def run_stages(
+def _run_stages(
     stages: Sequence[Callable[[Iterable[Row]], Sequence[Work]]],
     output: str | os.PathLike[str],
     map: fw.parallel.Map | None,
@@ -111,6 +111,17 @@ def run_stages(
             _compute_stage(stage(table), table, map or fw.parallel.Processes(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
+
+
+def run_works(
+    works: Sequence[Work],
+    output: str | os.PathLike[str],
+    map: fw.parallel.Map | None,
+    progress: bool,
+) -> RunSummary:
+    """Compute what is missing of some works, in the way of `run`."""
+    _require_data(works)
+    return _run_stages([lambda rows: works], output, map, progress)
 
 
 def _compute_stage(
@@ -189,7 +200,7 @@ def _seed_list(seeds: int | Iterable[int]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def require_data(fits: Iterable[Work]) -> None:
+def _require_data(fits: Iterable[Work]) -> None:
     """Load real data before anything is computed, so that a missing file is reported at once."""
     for fit in {fit.source: fit for fit in fits if fit.source is not None}.values():
         fit.require_data()

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 import forewise as fw
-from forewise_lab.experiments import Settings, read_rows
 from forewise_lab.experiments.cases import cost_or_risk, trials_of
-from forewise_lab.experiments.configuration import CaseTable
+from forewise_lab.experiments.configuration import CaseTable, Settings
 from forewise_lab.experiments.kinds import FORESIGHT
 from forewise_lab.experiments.rolling import evaluation_windows, read_costs
+from forewise_lab.experiments.rows import read_rows
 
 _COST = "cost"
 

@@ -93,42 +93,15 @@ class Claim:
 
 def check_claims(results: Results) -> tuple[Claim, ...]:
     """All claims, whether there are rows for them or not."""
-    at_table1 = "Fair regret (regret on POP2) of {} minus {} at Table 1's setting."
-    return (
-        Claim(
-            "Modelling uncertainty lowers regret: D-BNN is better than D-ANN",
-            at_table1.format("D-BNN", "D-ANN"),
-            _in_table1(results, DECOUPLED, POINT),
-        ),
-        Claim(
-            "C-BNN is at least as good as D-BNN",
-            at_table1.format("C-BNN", "D-BNN"),
-            _in_table1(results, COMBINED, DECOUPLED),
-        ),
-        Claim(
-            "C-BNN is better than D-BNN with few scenarios",
-            f"Fair regret of C-BNN minus D-BNN with M ≤ {FEW}: NVQP over Table 2's pairs, POP "
-            "over M.",
-            _with_few_scenarios(results),
-        ),
-        Claim(
-            "Fair regret falls with the number of scenarios M",
-            "Slope of fair regret per doubling of M: NVQP with M_train = 16, POP with "
-            "M_train = 32.",
-            _falling(results),
-        ),
-        Claim(
-            "With few training rows C-BNN is better than D-BNN",
-            "Fair regret of C-BNN minus D-BNN at the fewest training rows of POP with 10 assets.",
-            _with_few_rows(results),
-        ),
-        Claim(
-            "The gap between D-BNN and C-BNN closes with more training rows",
-            "Slope of fair regret of D-BNN minus C-BNN per doubling of the training rows. A gap "
-            "that is not there cannot close: read it with the claim before.",
-            _closing_gap(results),
-        ),
-    )
+    checks = {
+        "uncertainty": _in_table1(results, DECOUPLED, POINT),
+        "at_least": _in_table1(results, COMBINED, DECOUPLED),
+        "few_scenarios": _with_few_scenarios(results),
+        "falling": _falling(results),
+        "few_rows": _with_few_rows(results),
+        "closing": _closing_gap(results),
+    }
+    return tuple(Claim(*paper.CLAIMS[name], evidence) for name, evidence in checks.items())
 
 
 def _evidence(

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 import forewise as fw
-from forewise_lab.datasets import paper_split
+from forewise_lab.datasets.paper import paper_split
 from forewise_lab.report import paper
 from forewise_lab.report.rendering import interval, mean_std, number, seconds
 from forewise_lab.report.results import Results

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 import forewise as fw
-from forewise_lab.experiments import Settings
+from forewise_lab.experiments.configuration import Settings
 from forewise_lab.machine import processor, write_whole
 from forewise_lab.report import claims, figures, paper, rendering
 from forewise_lab.report.results import Results, failed_fits, gather, missing_fits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from forewise_lab.experiments import Settings
+from forewise_lab.experiments.configuration import Settings
 from forewise_lab.report.statistics import PaperValue
 
 #: The paper's methods, in its order.
@@ -23,6 +23,10 @@ _COUNTERPART = {"FR32": "FR"}
 
 _NOTES = tomllib.loads((Path(__file__).parent / "templates/notes.toml").read_text("utf-8"))
 COMPARING: str = _NOTES["comparing"]
+#: What the paper says, and how it was checked, by the name of the check.
+CLAIMS: dict[str, tuple[str, str]] = {
+    name: (text["title"], text["method"]) for name, text in _NOTES["claims"].items()
+}
 #: By experiment and metric.
 CAVEATS = {tuple(key.split()): text for key, text in _NOTES["caveats"].items()}
 

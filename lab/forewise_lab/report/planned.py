@@ -10,9 +10,10 @@ import pandas as pd
 
 from forewise.evaluation import block_bootstrap_difference
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import Settings, load_settings, read_rows
+from forewise_lab.experiments.configuration import Settings, load_settings
 from forewise_lab.experiments.planning import COVERED, FITTED, LEAST, METHOD
 from forewise_lab.experiments.rolling import COST, read_costs
+from forewise_lab.experiments.rows import read_rows
 from forewise_lab.machine import write_whole
 from forewise_lab.report.cases import gather_cases
 

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 import forewise as fw
-from forewise_lab.experiments import COLUMNS, Settings, load_settings
-from forewise_lab.experiments.configuration import ExperimentTable
-from forewise_lab.experiments.rows import ERROR
+from forewise_lab.experiments.configuration import ExperimentTable, Settings, load_settings
+from forewise_lab.experiments.rows import COLUMNS, ERROR
 
 #: Metrics that an experiment's scale applies to; the others have units of their own.
 SCALED = frozenset({"R", "FR", "EFR", "FR32", "cost"})

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy import stats
 
 LEVEL = 0.95
 #: Fewer seeds than that have no interval.
@@ -76,31 +76,24 @@ def summarise(values: Sequence[float]) -> Summary:
     """The summary of at least one finite value."""
     array = np.asarray(values, dtype=np.float64)
     n, mean = len(array), float(array.mean())
-    if n < 2:
-        return Summary(n, mean, math.nan, math.nan, math.nan)
-    std = float(array.std(ddof=1))
-    half_width = _quantile(n - 1) * std / math.sqrt(n) if n >= FEWEST_SEEDS else math.nan
-    return Summary(n, mean, std, mean - half_width, mean + half_width)
+    std = float(array.std(ddof=1)) if n > 1 else math.nan
+    half = math.nan
+    if n >= FEWEST_SEEDS:
+        half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * std / math.sqrt(n)
+    return Summary(n, mean, std, mean - half, mean + half)
 
 
 def compare(ours: Summary, paper: PaperValue, paper_runs: int = PAPER_RUNS) -> Comparison | None:
-    """Welch's t-test of our mean against the paper's:
-
-        t = (a − b) / √(s_a²/n_a + s_b²/n_b),   degrees of freedom by Welch and Satterthwaite
+    """Welch's t-test of our mean against the paper's.
 
     None where there is nothing to test with: the paper gives no standard deviation, we have fewer
     than three seeds, or neither side varies.
     """
-    if paper.std is None or not ours.has_interval:
+    if paper.std is None or not ours.has_interval or ours.std == paper.std == 0:
         return None
-    ours_error, paper_error = ours.std**2 / ours.n, paper.std**2 / paper_runs
-    variance = ours_error + paper_error
-    if variance == 0:
-        return None
-    freedom = variance**2 / (ours_error**2 / (ours.n - 1) + paper_error**2 / (paper_runs - 1))
-    error = math.sqrt(variance)
-    difference = ours.mean - paper.mean
-    return Comparison(difference, 2 * float(stdtr(freedom, -abs(difference) / error)))
+    sides = (ours.mean, ours.std, ours.n), (paper.mean, paper.std, paper_runs)
+    found = stats.ttest_ind_from_stats(*sides[0], *sides[1], equal_var=False)
+    return Comparison(ours.mean - paper.mean, float(found.pvalue))
 
 
 def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> Summary | None:
@@ -126,7 +119,3 @@ def slope_per_doubling(by_size: Mapping[int, Mapping[int, float]]) -> Summary | 
     doublings -= doublings.mean()
     table = np.array([[by_size[size][seed] for size in sizes] for seed in seeds])
     return summarise(list(table @ doublings / (doublings @ doublings)))
-
-
-def _quantile(freedom: float) -> float:
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))

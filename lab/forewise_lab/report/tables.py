@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 import forewise as fw
-from forewise_lab.experiments import Settings
+from forewise_lab.experiments.configuration import Settings
 from forewise_lab.report import paper
 from forewise_lab.report.results import SCALED, At, Results, gather
 from forewise_lab.report.statistics import Comparison, PaperValue, Summary, compare, summarise

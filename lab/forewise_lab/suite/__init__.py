@@ -11,12 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import forewise as fw
-from forewise_lab.experiments.runner import RunSummary, require_data, run_stages
+from forewise_lab.experiments.runner import RunSummary, run_works
 from forewise_lab.suite.fits import PAPER, SuiteFit, real_tables
-from forewise_lab.suite.methods import AUTO, METHODS, cliff_methods, make_method
-from forewise_lab.suite.page import write_suite_page
-
-__all__ = ["AUTO", "METHODS", "cliff_methods", "run_suite", "write_suite_page"]
+from forewise_lab.suite.methods import AUTO, METHODS, make_method
 
 
 def run_suite(
@@ -46,5 +43,4 @@ def run_suite(
         for method in chosen
         if tables is not None or table not in PAPER or method == AUTO
     ]
-    require_data(fits)
-    return run_stages([lambda rows: fits], output, map, progress)
+    return run_works(fits, output, map, progress)

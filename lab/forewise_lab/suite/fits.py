@@ -29,8 +29,8 @@ import torch
 
 import forewise as fw
 from forewise.datasets.files import search_places
-from forewise_lab.datasets import paper_split
-from forewise_lab.experiments import load_settings
+from forewise_lab.datasets.paper import paper_split
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.kinds import PROBLEMS, unknown
 from forewise_lab.experiments.rows import Key, Product, Row, Work, key_of
 from forewise_lab.suite.methods import AUTO, config_hash, make_method

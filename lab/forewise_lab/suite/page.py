@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 import forewise as fw
-from forewise_lab.experiments import load_settings, read_rows
-from forewise_lab.experiments.rows import ERROR, storage_errors
+from forewise_lab.experiments.configuration import load_settings
+from forewise_lab.experiments.rows import ERROR, read_rows, storage_errors
 from forewise_lab.machine import write_whole
 from forewise_lab.report.rendering import markdown_table
 from forewise_lab.report.statistics import summarise

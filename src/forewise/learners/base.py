@@ -18,7 +18,7 @@ from forewise.exceptions import InvalidInputError
 from forewise.policy.base import Policy
 from forewise.predictors import BayesianPredictor
 from forewise.predictors.base import Predictor, require_fitted
-from forewise.predictors.networks.base import Rows
+from forewise.predictors.networks.rows import Rows
 from forewise.problems.base import Problem
 from forewise.solvers.base import Solver
 from forewise.validation.censored import check_censored

@@ -15,7 +15,8 @@ from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.objectives import DecisionCost, require_gradients
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import Predictor, Training
-from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.base import NetworkPredictor
+from forewise.predictors.networks.rows import Rows
 from forewise.predictors.networks.training import Figures, History
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve

@@ -15,8 +15,9 @@ from forewise.learners.base import Learner, TrainingProblems, cloned_predictor
 from forewise.learners.objectives import CostEvaluator
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import Predictor
-from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.base import NetworkPredictor
 from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.rows import Rows
 from forewise.predictors.networks.training import Figures, Objective
 from forewise.problems.base import Problem
 from forewise.solvers.auto import AutoSolver, solve

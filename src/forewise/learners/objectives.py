@@ -12,8 +12,9 @@ import torch
 
 from forewise.exceptions import SolveError, UnsupportedProblemError
 from forewise.learners.base import TrainingProblems
-from forewise.predictors.networks.base import NetworkPredictor, Rows
+from forewise.predictors.networks.base import NetworkPredictor
 from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.rows import Rows
 from forewise.predictors.networks.training import Figures, Objective, validation_generator
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios

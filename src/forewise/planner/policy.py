@@ -17,9 +17,11 @@ from forewise.display import html_parts
 from forewise.exceptions import ColumnWarning, InvalidInputError, SolveError
 from forewise.explanation import explain
 from forewise.planner.alternatives import alternatives
+from forewise.planner.answers import Columns, Question, without_decided
 from forewise.planner.batches import PlannerDecider, decided_tables
 from forewise.planner.certificate import Calibration, Certificate
 from forewise.planner.contexts import Recipe, Rows
+from forewise.planner.records import Card, PastRows
 from forewise.planner.roles import Roles
 from forewise.policy import ScenarioPolicy, load_policy, register
 from forewise.policy.base import StoredPolicy, collapsed
@@ -36,81 +38,6 @@ _PIECE = 2**20  # numbers in the scenarios of one piece
 _SHORT = 28  # days with an outcome below which the past of a series is short
 _USUAL = 0.99  # share of the training rows that tell how long ago an outcome may be
 _SHOWN = 5  # failed rows that a message lists
-
-
-@register
-@dataclass(frozen=True)
-class Card:
-    """The model card of a policy: its data, its columns and the comparison of methods.
-
-    Parameters
-    ----------
-    notes : list of str
-        What was read, what was left out, and why.
-    verdict : str
-        What the comparison of methods came to; empty where there was none.
-    columns, leaderboard : dict of lists
-        Tables by column, as `Planner.columns_` and `Planner.leaderboard_`.
-    n_rows : int
-        Rows that were learned from.
-    first, last : str
-        Their days; empty without a date.
-    """
-
-    notes: list[str]
-    verdict: str
-    columns: dict[str, list[Any]]
-    leaderboard: dict[str, list[Any]]
-    n_rows: int
-    first: str
-    last: str
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class PastRows:
-    """The latest rows that were learned from: what explanations find similar days in.
-
-    Parameters
-    ----------
-    contexts : array (n_rows, n_features), float32
-        In the columns of the recipe's features.
-    outcome : array (n_rows, n_outcomes)
-    censored : array (n_rows, n_outcomes)
-    days : array (n_rows,)
-        Days since 1970; empty without a date.
-    series : array (n_rows,)
-        Number of each row's series in `names`.
-    names : list of str
-    """
-
-    contexts: np.ndarray
-    outcome: np.ndarray
-    censored: np.ndarray
-    days: np.ndarray
-    series: np.ndarray
-    names: list[str]
-
-    @property
-    def labels(self) -> list[str]:
-        """What to call the rows: their series and day."""
-        days = self.days.astype("datetime64[D]").astype(str) if len(self.days) else None
-        found = []
-        for i, number in enumerate(self.series.tolist()):
-            parts = [self.names[number], "" if days is None else str(days[i])]
-            found.append(" ".join(part for part in parts if part) or f"row {i}")
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """Rows to decide, and what they are decided by."""
-
-    rows: Rows  # with those of the past that matter
-    wanted: np.ndarray  # numbers of the rows to decide
-    decided: Rows
-    places: np.ndarray  # of `decided`, the rows that are not closed
-    contexts: pd.DataFrame  # of these (n_places, n_features)
 
 
 @register
@@ -288,7 +215,7 @@ class PlannerPolicy(StoredPolicy):
         """
         asked = [q for q in questions if len(q.places)]
         n_rows = sum(len(q.places) for q in asked)
-        out = _Columns(n_rows, len(self.decision_names))
+        out = Columns(n_rows, len(self.decision_names))
         status: list[Status | None] = []
         if asked:
             given = [self._given(q.decided.take(q.places)) for q in asked]
@@ -315,11 +242,11 @@ class PlannerPolicy(StoredPolicy):
         return question.contexts, self._given(question.decided.take(question.places))
 
     def _answer(
-        self, question: Question, solved: _Columns, status: list[Status | None], part: slice
+        self, question: Question, solved: Columns, status: list[Status | None], part: slice
     ) -> tuple[pd.DataFrame, list[Status | None]]:
         """The answer to one question, whose open rows are a part of what was solved."""
         decided, places = question.decided, question.places
-        out = _Columns(len(decided), len(self.decision_names))
+        out = Columns(len(decided), len(self.decision_names))
         out.decisions[places] = solved.decisions[part]
         for name, column in out.figures.items():
             column[places] = solved.figures[name][part]
@@ -402,7 +329,7 @@ class PlannerPolicy(StoredPolicy):
             # Of the past, categories that training has not seen change nothing.
             warnings.simplefilter("ignore", ColumnWarning)
             past = recipe.read(frame, "table")
-        past, ahead = _without_decided(past, ahead)
+        past, ahead = without_decided(past, ahead)
         return past.joined(ahead), np.arange(len(past), len(past) + len(ahead))
 
     def pieces(
@@ -454,7 +381,7 @@ class PlannerPolicy(StoredPolicy):
         since = ahead.days.min() - np.timedelta64(self.recipe.memory, "D")
         return frame[(days >= since) & (days <= ahead.days.max())]
 
-    def _tell_of_the_past(self, out: _Columns, rows: Rows, wanted: np.ndarray) -> None:
+    def _tell_of_the_past(self, out: Columns, rows: Rows, wanted: np.ndarray) -> None:
         """Notes of rows whose series has a short past, or whose latest days are not known."""
         if rows.days is None:
             return
@@ -467,7 +394,7 @@ class PlannerPolicy(StoredPolicy):
         short = (size > 0) & (size < _SHORT)
         out.tell(short, "short past of this series: decided from it and its likes")
 
-    def _tell_of_gaps(self, out: _Columns, contexts: pd.DataFrame, places: np.ndarray) -> None:
+    def _tell_of_gaps(self, out: Columns, contexts: pd.DataFrame, places: np.ndarray) -> None:
         """Notes of rows whose last known outcome is longer ago than it was in training."""
         if self.roles.date is None or not len(contexts):
             return
@@ -482,7 +409,7 @@ class PlannerPolicy(StoredPolicy):
                 out.tell(rows, f"the last {name} known is {count:.0f} days ago, longer than usual")
 
     def _tell_of_extrapolation(
-        self, out: _Columns, contexts: pd.DataFrame, places: np.ndarray
+        self, out: Columns, contexts: pd.DataFrame, places: np.ndarray
     ) -> None:
         """Notes of rows that are unlike any in training."""
         if not len(contexts):
@@ -491,7 +418,7 @@ class PlannerPolicy(StoredPolicy):
         rows[places] = predictor.extrapolates(predictor.check_contexts(contexts))
         out.tell(rows, "unlike any day in training: the forecast may be far off")
 
-    def _result(self, decided: Rows, out: _Columns) -> pd.DataFrame:
+    def _result(self, decided: Rows, out: Columns) -> pd.DataFrame:
         frame: dict[str, Any] = {}
         if decided.days is not None:
             assert self.roles.date is not None
@@ -508,49 +435,8 @@ class PlannerPolicy(StoredPolicy):
         return html_parts(self.inner, learned_from=f"{self.card.n_rows} rows")
 
 
-_FIGURES = (
-    "expected_cost", "cost_lower", "cost_upper", "perfect_information", "mean_based",
-    "monte_carlo_error",
-)  # fmt: skip
-
-
 def _is_failure(status: Status | None) -> TypeGuard[Status]:
     return status is not None and status is not Status.OPTIMAL
-
-
-class _Columns:
-    """The columns of a result, filled piece by piece."""
-
-    def __init__(self, n_rows: int, n_decisions: int) -> None:
-        self.decisions = np.full((n_rows, n_decisions), np.nan)
-        self.figures = {name: np.full(n_rows, np.nan) for name in _FIGURES}
-        self.note = np.full(n_rows, "", dtype=object)
-
-    def fill(self, places: np.ndarray, decisions: np.ndarray, certificate: Certificate) -> None:
-        """Decisions and certificates of some rows."""
-        self.decisions[places] = decisions
-        for name, column in self.figures.items():
-            values = getattr(certificate, name)
-            column[places] = values if values.ndim == 1 else values.max(axis=1)
-
-    def tell(self, rows: np.ndarray, note: str) -> None:
-        """A note for some rows, behind others."""
-        for i in np.flatnonzero(rows):
-            self.note[i] = f"{self.note[i]}; {note}" if self.note[i] else note
-
-
-def _without_decided(past: Rows, ahead: Rows) -> tuple[Rows, Rows]:
-    """The past without rows that are decided, whose outcomes go to these."""
-    assert past.days is not None
-    assert ahead.days is not None
-    place = pd.MultiIndex.from_arrays([ahead.keys, ahead.days.astype("datetime64[s]")])
-    own = pd.MultiIndex.from_arrays([past.keys, past.days.astype("datetime64[s]")])
-    found = place.get_indexer(own)
-    twice = found >= 0
-    outcome = ahead.outcome.copy()
-    outcome[found[twice]] = past.outcome[twice]
-    arrays = vars(ahead) | {"outcome": np.where(ahead.closed[:, None], np.nan, outcome)}
-    return past.take(~twice), Rows(**arrays)
 
 
 for _class in (Roles, Recipe, Calibration):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,6 @@ from forewise.validation.tables import check_training_data
 _LEAF_SIZES = (1, 2, 5, 10, 20, 40)  # that are compared out of bag
 _JUDGED_ROWS, _JUDGED_ENTRIES = 512, 2**22  # most rows, and most weights, of that comparison
 _REFERENCE: dict[str, Any] = {"n_trees": 50, "max_features": 0.5}  # completes outcomes
-_REMEMBERED = 2  # completions
-_COMPLETIONS: dict[bytes, Completion] = {}  # by their training rows
 
 
 class TreePredictor(Predictor):
@@ -233,24 +232,37 @@ def draws_beyond(
 
     And the share of the draws that no known outcome lies beyond: see `Completion.draws`.
     """
-    return completion_of(X, y, censored).draws(X, y, censored, n_draws, seed)
+    return _COMPLETIONS.of(X, y, censored).draws(X, y, censored, n_draws, seed)
 
 
-def completion_of(X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> Completion:
+class Completions:
     """What checked rows say of outcomes beyond bounds, by a forest of few trees.
 
-    The last ones are remembered: predictors that are compared are fitted to the same rows.
+    The last ones are kept: predictors that are compared are fitted to the same rows, one after the
+    other or in threads.
     """
-    digest = sha256(repr((X.shape, y.shape)).encode())
-    for part in (X, y, censored):
-        digest.update(np.ascontiguousarray(part).data)
-    key = digest.digest()
-    if key not in _COMPLETIONS:
-        made = Completion.make(ForestPredictor(**_REFERENCE, n_jobs=None), X, y, censored)
-        while len(_COMPLETIONS) >= _REMEMBERED:
-            _COMPLETIONS.pop(next(iter(_COMPLETIONS), b""), None)
-        return _COMPLETIONS.setdefault(key, made)
-    return _COMPLETIONS[key]
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[bytes, Completion] = {}  # by a hash of their training rows
+        self._lock = Lock()
+
+    def of(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray) -> Completion:
+        digest = sha256(repr((X.shape, y.shape)).encode())
+        for part in (X, y, censored):
+            digest.update(np.ascontiguousarray(part).data)
+        key = digest.digest()
+        with self._lock:
+            if key not in self._made:
+                forest = ForestPredictor(**_REFERENCE, n_jobs=None)
+                made = Completion.make(forest, X, y, censored)
+                while len(self._made) >= self._most:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = made
+            return self._made[key]
+
+
+_COMPLETIONS = Completions(most=2)
 
 
 @dataclass(frozen=True)
@@ -264,7 +276,7 @@ class Completer:
         if censored is None:
             return cls(None)
         require_known(censored)
-        return cls(completion_of(X, y, censored))
+        return cls(_COMPLETIONS.of(X, y, censored))
 
     def outcomes(self, X: np.ndarray, y: np.ndarray, censored: np.ndarray | None) -> np.ndarray:
         """Outcomes (n_contexts, n_outcomes), y where they are known."""

@@ -15,8 +15,8 @@ from forewise.exceptions import ForewiseError, InvalidInputError
 from forewise.explanation import Explanation
 from forewise.explanation import explain as explained
 from forewise.explanation.text import sentences
+from forewise.planner.answers import Question as PlannerQuestion
 from forewise.planner.policy import PlannerPolicy
-from forewise.planner.policy import Question as PlannerQuestion
 from forewise.policy import DirectPolicy, ScenarioPolicy
 from forewise.policy.base import Policy
 from forewise.problems.base import Problem
@@ -70,14 +70,14 @@ class Answer:
 def decide(edition: Edition, questions: Sequence[Question]) -> list[Answer | RequestError]:
     """The answer to every question, or the error that it leads to."""
     answers: dict[int, Answer | RequestError] = {}
-    told: dict[int, list[str]] = {}
+    noted: dict[int, list[str]] = {}
     batches: dict[tuple[int, int], list[tuple[int, Any]]] = defaultdict(list)
     policy = edition.policy
     default = policy.n_scenarios if isinstance(policy, PlannerPolicy) else 64
     together = _read_together(edition, questions)
     for i, question in enumerate(questions):
         try:
-            with heard() as told[i]:
+            with heard() as noted[i]:
                 read = together.get(i) or _read(edition, question)
         except RequestError as error:
             answers[i] = error
@@ -90,7 +90,7 @@ def decide(edition: Edition, questions: Sequence[Question]) -> list[Answer | Req
         else:
             found = _decided(policy, asked, n_scenarios, seed)
         for (i, _), rows in zip(batch, found, strict=True):
-            answers[i] = Answer(rows, told[i])
+            answers[i] = Answer(rows, noted[i])
     return [answers[i] for i in range(len(questions))]
 
 

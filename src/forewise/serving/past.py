@@ -32,7 +32,7 @@ class Past:
         roles = policy.roles
         frame = roles.checked(table, "table", [*roles.needed, *roles.outcome])
         days = roles.days(frame, "table", policy.recipe.day_first).astype("datetime64[s]")
-        # Decimal marks and orders of days are told by all rows: a few may not tell.
+        # Decimal marks and orders of days are found from all rows: a few may not show them.
         read: dict[str, Any] = {name: numbers(frame[name]) for name in roles.outcome}
         frame = frame.assign(**read | {str(roles.date): days}).sort_values(
             str(roles.date), kind="stable"

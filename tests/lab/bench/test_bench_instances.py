@@ -9,8 +9,8 @@ from forewise.problems.bounds import with_bounds_as_rows
 from forewise.solvers.extensive import extensive_form
 from forewise_lab.bench.accuracy import true_cost
 from forewise_lab.bench.instances import FAMILIES, NEWSVENDOR_BUDGET, nvqp, pop, recourse
-from forewise_lab.bench.peers import ClarabelLoop
 from forewise_lab.bench.peers.base import lift
+from forewise_lab.bench.peers.solvers import ClarabelLoop
 
 
 def test_budget_binds_in_about_half_of_the_contexts():

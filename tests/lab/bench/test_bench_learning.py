@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from forewise_lab.bench import run_deciding_bench, run_training_bench
-from forewise_lab.bench.learning import training_bars
+from forewise_lab.bench.learning import run_deciding_bench, run_training_bench, training_bars
 
 
 def test_training_bench_writes_what_it_saw(tmp_path):

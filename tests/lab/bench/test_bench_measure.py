@@ -9,7 +9,8 @@ import pytest
 from forewise_lab.bench.accuracy import relative_errors, violation
 from forewise_lab.bench.instances import nvqp, recourse
 from forewise_lab.bench.measuring import measure
-from forewise_lab.bench.peers import Answer, ClarabelLoop, Gradient, PeerFailedError, Prepared
+from forewise_lab.bench.peers.base import Answer, Gradient, PeerFailedError, Prepared
+from forewise_lab.bench.peers.solvers import ClarabelLoop
 from forewise_lab.bench.results import Measurement, Measurements, Quantity, between, fitted_exponent
 from forewise_lab.bench.solver import ASSESSMENT
 from forewise_lab.bench.solver_report import FOREWISE, LARGEST_EXPONENT, bars_of

@@ -11,7 +11,7 @@ from rich.console import Console
 from forewise.scenarios import Scenarios
 from forewise.solvers import solve
 from forewise_lab.bench import cvxpy_problems as written
-from forewise_lab.bench import instances, run_cvxpy_bench
+from forewise_lab.bench import instances
 from forewise_lab.bench.cvxpy_bench import (
     AT_ONCE,
     BUILT_IN,
@@ -21,10 +21,12 @@ from forewise_lab.bench.cvxpy_bench import (
     IN_CVXPY,
     LOOP,
     Findings,
+    run_cvxpy_bench,
 )
-from forewise_lab.bench.peers import CvxpyLayersPeer, PeerFailedError
+from forewise_lab.bench.peers.base import PeerFailedError
 from forewise_lab.bench.peers.cvxpylayers_layer import (
     SOLVE_AND_DIFFERENTIATE,
+    CvxpyLayersPeer,
     call_layer,
     make_layer,
     quiet_conversions,

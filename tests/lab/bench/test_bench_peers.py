@@ -8,18 +8,17 @@ import scipy.sparse as sp
 
 from forewise_lab.bench.accuracy import WANTED, relative_errors
 from forewise_lab.bench.instances import FAMILIES, nvqp, pop, recourse
-from forewise_lab.bench.peers import (
+from forewise_lab.bench.peers import default_peers
+from forewise_lab.bench.peers.base import lift
+from forewise_lab.bench.peers.cvxpylayers_layer import CvxpyLayersPeer
+from forewise_lab.bench.peers.moreau_batch import MoreauBatch, without_sign_rows
+from forewise_lab.bench.peers.qpth_dense import QpthDense
+from forewise_lab.bench.peers.solvers import (
     ClarabelLoop,
-    CvxpyLayersPeer,
     ForewisePeer,
     HighsLoop,
-    MoreauBatch,
-    QpthDense,
-    default_peers,
+    with_column_bounds,
 )
-from forewise_lab.bench.peers.base import lift
-from forewise_lab.bench.peers.moreau_batch import without_sign_rows
-from forewise_lab.bench.peers.solvers import with_column_bounds
 
 
 def prepared(peer, instance):

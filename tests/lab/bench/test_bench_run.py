@@ -10,10 +10,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from forewise_lab.bench import run_solver_bench
-from forewise_lab.bench.peers import ClarabelLoop, HighsLoop, Peer
+from forewise_lab.bench.peers.base import Peer
+from forewise_lab.bench.peers.solvers import ClarabelLoop, HighsLoop
 from forewise_lab.bench.results import Quantity
-from forewise_lab.bench.solver import memory_of
+from forewise_lab.bench.solver import memory_of, run_solver_bench
 from forewise_lab.distributed import in_new_process
 from forewise_lab.machine import one_core, write_whole
 

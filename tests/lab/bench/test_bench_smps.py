@@ -14,12 +14,13 @@ from tests.smps.test_distribution import BLOCKS
 from tests.smps.test_reading import ELEMENTS
 
 import forewise as fw
-from forewise_lab.bench.peers import PeerFailedError
+from forewise_lab.bench.peers.base import PeerFailedError
 from forewise_lab.bench.results import Measurement, Measurements, Quantity
-from forewise_lab.bench.smps import report, run, run_smps_bench
+from forewise_lab.bench.smps import report, run
 from forewise_lab.bench.smps.extensive import extensive_lp
 from forewise_lab.bench.smps.instances import PLANTS, instance, plants, scenarios_of
 from forewise_lab.bench.smps.peers import FOREWISE, PEERS, SOLVED, Outcome, built, timed
+from forewise_lab.bench.smps.run import run_smps_bench
 from forewise_lab.bench.smps.worker import Worker
 
 

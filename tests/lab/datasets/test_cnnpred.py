@@ -10,8 +10,8 @@ import pytest
 import forewise as fw
 from forewise.datasets import CorruptDataError, locate
 from forewise.exceptions import MissingDataError
-from forewise_lab.datasets import pop2_paper, pop2_problem, pop2_strict
-from forewise_lab.datasets.cnnpred import INDICES, N_DAYS, TECHNICAL
+from forewise_lab.datasets.cnnpred import INDICES, N_DAYS, TECHNICAL, pop2_paper, pop2_strict
+from forewise_lab.datasets.paper import pop2_problem
 
 SIZES = {pop2_paper: (800, 400, 784), pop2_strict: (799, 400, 784)}
 

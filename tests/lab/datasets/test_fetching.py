@@ -14,7 +14,8 @@ import pytest
 import forewise as fw
 from forewise.datasets import SOURCES, CorruptDataError, Source, locate
 from forewise.exceptions import MissingDataError
-from forewise_lab.datasets import fetch, fetching
+from forewise_lab.datasets import fetching
+from forewise_lab.datasets.fetching import fetch
 
 CONTENT = {"one.csv": b"a,b\n1,2\n", "two.csv": b"c\n3\n"}
 

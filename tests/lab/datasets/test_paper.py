@@ -7,7 +7,7 @@ import pytest
 
 import forewise as fw
 from forewise.datasets import nv1, pop, pop_problem
-from forewise_lab.datasets import paper_split, pop2_problem
+from forewise_lab.datasets.paper import paper_split, pop2_problem
 
 SIZES = {
     "nv1": (1800, 1200, 1200),

@@ -12,9 +12,10 @@ import torch
 
 from forewise.datasets import Dataset
 from forewise.exceptions import InvalidInputError, MissingDataError
-from forewise_lab.datasets import bakery_newsvendor, oven_problem
-from forewise_lab.experiments import load_settings, read_rows, rolling, run, runner
+from forewise_lab.datasets.real import bakery_newsvendor, oven_problem
+from forewise_lab.experiments import rolling, runner
 from forewise_lab.experiments.cases import decide_rows, fit_trial, trials_of
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.kinds import Solvers
 from forewise_lab.experiments.methods import Task, foresight_rule
 from forewise_lab.experiments.rolling import (
@@ -25,7 +26,8 @@ from forewise_lab.experiments.rolling import (
     train_and_decide,
     tuning_window,
 )
-from forewise_lab.experiments.rows import compute
+from forewise_lab.experiments.rows import compute, read_rows
+from forewise_lab.experiments.runner import run
 from tests.lab.experiments.made_up_data import TEXT, case_of, load_made_up, shops
 from tests.lab.experiments.tiny import comparable, write
 

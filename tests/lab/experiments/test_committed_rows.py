@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from forewise_lab.experiments import load_settings, read_rows
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.rolling import CaseGrid
-from forewise_lab.experiments.rows import key_of
+from forewise_lab.experiments.rows import key_of, read_rows
 
 RESULTS = Path(__file__).parents[3] / "lab" / "results"
 

@@ -11,7 +11,7 @@ import pytest
 
 import forewise as fw
 from forewise.predictors.networks.network import Layout
-from forewise_lab.datasets import paper_split
+from forewise_lab.datasets.paper import paper_split
 from forewise_lab.experiments import fits
 from forewise_lab.experiments.fits import all_fits, make_evaluation
 from forewise_lab.experiments.kinds import Solvers

@@ -8,7 +8,7 @@ import torch
 
 import forewise as fw
 from forewise.datasets import nvqp_problem, pop_problem
-from forewise_lab.datasets import paper_split
+from forewise_lab.datasets.paper import paper_split
 
 _CONTEXTS, _JUDGED = 200, 20_000
 

@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 
 from forewise.predictors import RelativePredictor, ResidualPredictor
-from forewise_lab.experiments import load_settings, planning, read_rows, rolling, run
+from forewise_lab.experiments import planning, rolling
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.planning import PlannerFit, shared_fits
 from forewise_lab.experiments.rolling import read_costs
-from forewise_lab.experiments.runner import run_works
-from forewise_lab.report import write_planner_page
+from forewise_lab.experiments.rows import read_rows
+from forewise_lab.experiments.runner import run, run_works
+from forewise_lab.report.planned import write_planner_page
 from tests.lab.experiments.made_up_data import TEXT, case_of, shops
 from tests.lab.experiments.tiny import write
 

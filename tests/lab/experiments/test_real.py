@@ -11,11 +11,13 @@ import forewise as fw
 from forewise.datasets import bakery, locate
 from forewise.exceptions import InvalidInputError, MissingDataError
 from forewise.learners.out_of_fold import one_thread
-from forewise_lab.datasets import bakery_newsvendor
-from forewise_lab.experiments import load_settings, read_rows, run
+from forewise_lab.datasets.real import bakery_newsvendor
 from forewise_lab.experiments.cases import decide_rows, fit_trial, load_case, trials_of
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.rolling import tuning_window
-from forewise_lab.report import write_pay_page
+from forewise_lab.experiments.rows import read_rows
+from forewise_lab.experiments.runner import run
+from forewise_lab.report.pay import write_pay_page
 
 MINUTES = 5
 MOST_TIMES_AS_LONG = 10

@@ -12,8 +12,7 @@ import time
 import pytest
 
 from forewise.exceptions import StorageError
-from forewise_lab.experiments import read_rows
-from forewise_lab.experiments.rows import COLUMNS, RowTable, key_of
+from forewise_lab.experiments.rows import COLUMNS, RowTable, key_of, read_rows
 
 
 def row(number: int, **changes: object) -> dict:

@@ -13,9 +13,10 @@ import pytest
 import forewise as fw
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
 from forewise.parallel import Processes
-from forewise_lab.datasets import paper_split
-from forewise_lab.experiments import read_rows, run, runner
-from forewise_lab.experiments.rows import FitResult
+from forewise_lab.datasets.paper import paper_split
+from forewise_lab.experiments import runner
+from forewise_lab.experiments.rows import FitResult, read_rows
+from forewise_lab.experiments.runner import run
 from tests.lab.experiments.test_rows import forked, succeeded
 from tests.lab.experiments.tiny import comparable, tiny_settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import load_settings
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.methods import paper_kl_weight
 from tests.lab.experiments.tiny import TEXT, tiny_settings, write

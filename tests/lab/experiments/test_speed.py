@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from forewise.parallel import Processes
-from forewise_lab.experiments import run
+from forewise_lab.experiments.runner import run
 from tests.lab.experiments.tiny import TEXT, comparable, tiny_settings
 
 FITS = 24

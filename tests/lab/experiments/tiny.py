@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from forewise_lab.experiments import Settings, load_settings, read_rows
-from forewise_lab.experiments.rows import KEY, VARYING
+from forewise_lab.experiments.configuration import Settings, load_settings
+from forewise_lab.experiments.rows import KEY, VARYING, read_rows
 
 TEXT = """
 [methods.saa]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from forewise_lab.experiments import Settings, load_settings
+from forewise_lab.experiments.configuration import Settings, load_settings
 
 _FR = {
     "d-ann": 520, "d-gp": 190, "d-bnn": 34, "c-ann": 33, "c-bnn": 28, "bnn-ensemble": 15,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from forewise_lab.report import gather
 from forewise_lab.report.claims import (
     ABSENT,
     HOLDS,
@@ -16,7 +15,7 @@ from forewise_lab.report.claims import (
     Evidence,
     check_claims,
 )
-from forewise_lab.report.results import failed_fits, missing_fits
+from forewise_lab.report.results import failed_fits, gather, missing_fits
 from forewise_lab.report.statistics import Summary, summarise
 
 

@@ -12,11 +12,12 @@ import pytest
 import forewise as fw
 from forewise.datasets import nv_problem
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise_lab.datasets import paper_split
-from forewise_lab.experiments import load_settings, run
-from forewise_lab.report import gather, kept_panels, render_report, write_report
-from forewise_lab.report.figures import nv1_panels
-from forewise_lab.report.results import missing_fits
+from forewise_lab.datasets.paper import paper_split
+from forewise_lab.experiments.configuration import load_settings
+from forewise_lab.experiments.runner import run
+from forewise_lab.report.figures import kept_panels, nv1_panels
+from forewise_lab.report.page import render_report, write_report
+from forewise_lab.report.results import gather, missing_fits
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 

@@ -10,9 +10,10 @@ import pytest
 
 from forewise.evaluation import Difference
 from forewise.exceptions import InvalidInputError, StorageError
-from forewise_lab.experiments import Settings, load_settings, rolling, run
+from forewise_lab.experiments import rolling
 from forewise_lab.experiments.cases import cost_or_risk
-from forewise_lab.report import write_pay_page
+from forewise_lab.experiments.configuration import Settings, load_settings
+from forewise_lab.experiments.runner import run
 from forewise_lab.report.cases import gather_cases
 from forewise_lab.report.pay import (
     answer,
@@ -22,6 +23,7 @@ from forewise_lab.report.pay import (
     level_table,
     lower_bound,
     ranked,
+    write_pay_page,
 )
 from forewise_lab.report.pay_figures import COLOURS, moving_mean
 from tests.lab.experiments.made_up_data import TEXT, load_made_up

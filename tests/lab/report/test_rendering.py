@@ -8,7 +8,8 @@ import subprocess
 import pytest
 from rich.console import Console
 
-from forewise_lab.report import as_latex, as_markdown, print_table, table1, table2
+from forewise_lab.report.rendering import as_latex, as_markdown, print_table
+from forewise_lab.report.tables import table1, table2
 
 NASTY = r"50% & _more_ #1 {a} \b ~ ^ $x$ <b>|</b> [red]"
 

@@ -10,10 +10,12 @@ import pytest
 from scipy import stats
 
 from forewise.exceptions import InvalidInputError
-from forewise_lab.experiments import load_settings
-from forewise_lab.report import as_markdown, gather, table1, table2
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.report.paper import paper_value
+from forewise_lab.report.rendering import as_markdown
+from forewise_lab.report.results import gather
 from forewise_lab.report.statistics import PaperValue
+from forewise_lab.report.tables import table1, table2
 
 # Typed once more from the paper: R and FR (std) of D-ANN, D-GP, D-BNN, C-ANN, C-BNN.
 PAPER = {

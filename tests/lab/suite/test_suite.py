@@ -15,11 +15,13 @@ import forewise as fw
 from forewise.exceptions import InvalidInputError, MissingDataError
 from forewise.predictors import ForestPredictor
 from forewise_lab import cli
-from forewise_lab.experiments import load_settings, read_rows
+from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.fits import Setting, make_evaluation
-from forewise_lab.suite import METHODS, cliff_methods, run_suite, write_suite_page
+from forewise_lab.experiments.rows import read_rows
+from forewise_lab.suite import run_suite
 from forewise_lab.suite.fits import LEVELS, SuiteFit, budget_cost, level_cost, real_tables
-from forewise_lab.suite.methods import config_hash, make_method
+from forewise_lab.suite.methods import METHODS, cliff_methods, config_hash, make_method
+from forewise_lab.suite.page import write_suite_page
 
 
 @pytest.fixture

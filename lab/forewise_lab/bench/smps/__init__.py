@@ -3,7 +3,3 @@
 `instances` finds or makes the programs, `extensive` is what the others are given, `peers` are they,
 `worker` runs each in a process of its own, `run` is the bench and `report` its tables.
 """
-
-from forewise_lab.bench.smps.run import run_smps_bench
-
-__all__ = ["run_smps_bench"]

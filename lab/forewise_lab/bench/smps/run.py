@@ -23,7 +23,7 @@ from forewise_lab.bench.measuring import (
     skipped,
     too_slow,
 )
-from forewise_lab.bench.peers import PeerFailedError
+from forewise_lab.bench.peers.base import PeerFailedError
 from forewise_lab.bench.results import Measurement, Measurements, Page, Quantity
 from forewise_lab.bench.smps.instances import available, instance
 from forewise_lab.bench.smps.peers import FOREWISE, PEERS, SOLVED, Outcome

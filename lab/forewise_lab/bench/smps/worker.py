@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from joblib.externals.loky.process_executor import ProcessPoolExecutor, TerminatedWorkerError
 
-from forewise_lab.bench.peers import Peer, PeerFailedError, Prepared
+from forewise_lab.bench.peers.base import Peer, PeerFailedError, Prepared
 from forewise_lab.bench.smps.instances import instance, scenarios_of
 from forewise_lab.bench.smps.peers import PEERS, Outcome, built, timed
 from forewise_lab.machine import peak_memory, restart_peak

@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.networks.base import NetworkPredictor, Pair
+from forewise.predictors.networks.base import NetworkPredictor
 from forewise.predictors.networks.contexts import OffSupportFallback
 from forewise.predictors.networks.embeddings import (
     Embedding,
@@ -22,6 +22,7 @@ from forewise.predictors.networks.inference import LastLayer
 from forewise.predictors.networks.member_heads import MemberHead, QuantileHead
 from forewise.predictors.networks.members import Inference, MemberNetwork
 from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.rows import Pair
 from forewise.predictors.networks.settings import (
     BatchShare,
     CosineSchedule,

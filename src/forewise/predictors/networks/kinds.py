@@ -14,7 +14,7 @@ import numpy as np
 from torch import Generator, Tensor
 
 from forewise.exceptions import InvalidInputError
-from forewise.predictors.networks.base import NetworkPredictor, Pair
+from forewise.predictors.networks.base import NetworkPredictor
 from forewise.predictors.networks.contexts import Encoding, OffSupportFallback
 from forewise.predictors.networks.heads import (
     NOISE_BOUNDS,
@@ -24,6 +24,7 @@ from forewise.predictors.networks.heads import (
     gaussian_head,
 )
 from forewise.predictors.networks.network import GaussianWeights, Layout, Network, Weights
+from forewise.predictors.networks.rows import Pair
 from forewise.predictors.networks.settings import Training, require_nonnegative
 from forewise.predictors.networks.training import Objective
 from forewise.validation.parameters import came_as, require_bounds, require_count, require_positive

@@ -105,7 +105,7 @@ def sampled_bounds(
     confidence : float
         Of each interval, and of the gap.
     decision : array (n_decisions,), optional
-        A decision to judge; else the best of some replications' decisions is.
+        A decision to evaluate; else the best of some replications' decisions is.
     solver : ProgramSolver, optional
         `AggregatedSolver()` by default; `InteriorPointSolver()` where costs are random.
     random_state : int, RandomState or None

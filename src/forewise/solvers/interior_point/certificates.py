@@ -238,7 +238,7 @@ def _as_tensors(alone: ScenarioProgram, form: ExtensiveForm, point: ExtensivePoi
 
 
 def _importance(alone: ScenarioProgram, form: ExtensiveForm) -> Array:
-    """The largest cost a unit of each variable could have: a scenario's is weighed."""
+    """The largest cost a unit of each variable could have: a scenario's is weighted."""
     weights = alone.weights[0].cpu().numpy()[form.kept]
     unweighed = form.q.copy()
     unweighed[alone.n_decisions :] /= np.repeat(weights, alone.n_recourse)

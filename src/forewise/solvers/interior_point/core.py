@@ -162,18 +162,18 @@ def no_ends(p: ProgramArrays, n_contexts: int) -> PathEnds:
 
 
 class Iteration(NamedTuple):
-    """One iteration of a context's path, as a log is told; sizes are the scaled program's."""
+    """One iteration of a context's path, as a log gets it; sizes are the scaled program's."""
 
     context: int  # its place in the batch that is being solved
     iteration: int
-    mu: float  # of slack·multiplier, weighed
+    mu: float  # of slack·multiplier, weighted
     primal_residual: float
     dual_residual: float
     gap: float
 
 
 class Watch(NamedTuple):
-    """Until when paths are followed, and who is told of every iteration."""
+    """Until when paths are followed, and what is called with every iteration."""
 
     deadline: float = np.inf  # of `time.monotonic`
     log: Callable[[Iteration], object] | None = None
@@ -198,8 +198,8 @@ def follow_paths(
     n_threads, targets = torch.get_num_threads(), np.ascontiguousarray(targets, float)
     watch = Watch() if watch is None else watch
     seconds, log = max(watch.deadline - time.monotonic(), 0.0), watch.log
-    told = None if log is None else lambda *values: log(Iteration(*values))
-    settings = (n_threads, tolerance, max_iterations, seconds, told)
+    report = None if log is None else lambda *values: log(Iteration(*values))
+    settings = (n_threads, tolerance, max_iterations, seconds, report)
     try:
         solutions = no_ends(p, n_contexts)
         centres = no_ends(p, n_contexts) if targets.any() else solutions
