@@ -16,6 +16,7 @@ def follow(
     seconds: float,
     log: Callable[..., object] | None,
     targets: np.ndarray,
+    start: Any,
     solutions: tuple[Any, ...],
     centres: tuple[Any, ...],
     ended: np.ndarray,

@@ -103,7 +103,7 @@ BEYOND = np.r_[np.linspace(-9, -8, 20), np.linspace(8, 9, 20)]
 
 
 def test_epistemic_uncertainty_grows_where_the_data_end():
-    noisy, quiet, gap, beyond = epistemic_std(900, NOISY, QUIET, GAP, BEYOND)
+    noisy, quiet, gap, beyond = epistemic_std(1800, NOISY, QUIET, GAP, BEYOND)
     assert gap > 3 * quiet
     assert beyond > 3 * max(noisy, quiet)
 

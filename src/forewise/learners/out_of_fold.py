@@ -61,7 +61,7 @@ def make_folds(n_rows: int, n_folds: int, ordered: bool, seed: int, at_most: int
         shuffled = np.random.default_rng(seed).permutation(n_rows)
         parts = [np.sort(part) for part in np.array_split(shuffled, min(n_folds, n_rows))]
         found = [Fold(np.setdiff1d(rows, part), part) for part in parts]
-    folds = []
+    folds: list[Fold] = []
     for fold in found:
         # The last rows that may be evaluated are not worth a fit where they are few.
         if at_most > len(fold.held) / 2 or not folds:

@@ -125,13 +125,10 @@ class StageBounds:
             raised, lowered = pulled.clamp_min(0), (-pulled).clamp_min(0)
         else:
             raised = lowered = equality[..., :0]
-        found = []
-        for bound, part, columns, held in (
-            (self.lower, down, self.below, lowered),
-            (self.upper, up, self.above, raised),
-        ):
-            found.append(None if bound is None else self._put(bound, part, columns, held))
-        return rows, equality, *found
+        low, high = self.lower, self.upper
+        of_lower = None if low is None else self._put(low, down, self.below, lowered)
+        of_upper = None if high is None else self._put(high, up, self.above, raised)
+        return rows, equality, of_lower, of_upper
 
     def joined(
         self,

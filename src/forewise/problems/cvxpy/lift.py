@@ -256,10 +256,10 @@ class LiftedForm:
                 mean = (weights.unsqueeze(1) @ outcome).squeeze(1)
             made[name] = block(outcome[:, 0] if mean is None else mean, given)
         for name in BOUNDS:
-            block = self.bounded.get(name)
-            if block is not None and (block.outcome is not None or block.given is not None):
+            bound = self.bounded.get(name)
+            if bound is not None and (bound.outcome is not None or bound.given is not None):
                 # Infinite data are no data, and must not be taken for no bound.
-                wrong = block.constant.isfinite().to(made[name].device) & ~made[name].isfinite()
+                wrong = bound.constant.isfinite().to(made[name].device) & ~made[name].isfinite()
                 made[name] = torch.where(wrong, torch.nan, made[name])
         products = self.products(outcome, _spread(given))
         shared = products.shape[1] == 1
