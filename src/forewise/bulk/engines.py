@@ -100,24 +100,36 @@ class RayEngine(Engine):
                 return {"record": [job.decide(part) for part in batch["item"]]}
 
         context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
         # A part that kills its worker must not end the others.
-        context.max_errored_blocks = -1
-        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+        ours = {"enable_progress_bars": False, "max_errored_blocks": -1}
+        theirs = {name: getattr(context, name) for name in ours}
+        logger, level = logging.getLogger("ray.data"), logging.getLogger("ray.data").level
+        left = {part.name for part in parts}
+        try:
+            for name, value in ours.items():
+                setattr(context, name, value)
+            logger.setLevel(logging.CRITICAL)
+            for row in self._dataset(parts, Worker).iter_rows():
+                left.discard(row["record"]["part"])
+                yield row["record"]
+        finally:
+            for name, value in theirs.items():
+                setattr(context, name, value)
+            logger.setLevel(level)
+        yield from _lost(left)
+
+    def _dataset(self, parts: list[Part], worker: type) -> Any:
+        import ray.data
+
         dataset = ray.data.from_items(parts, override_num_blocks=min(len(parts), _BLOCKS))
-        found = dataset.map_batches(
-            Worker,
+        return dataset.map_batches(
+            worker,
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(
                 size=min(self.n_jobs, len(parts)), max_tasks_in_flight_per_actor=1
             ),
             num_cpus=1,
         )
-        left = {part.name for part in parts}
-        for row in found.iter_rows():
-            left.discard(row["record"]["part"])
-            yield row["record"]
-        yield from _lost(left)
 
 
 @dataclass(frozen=True)
