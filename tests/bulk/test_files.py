@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import pandas as pd
@@ -246,6 +248,19 @@ def test_dask_decides_the_same(made, undisturbed, tmp_path):
     summary = decide_files(made / "policy", made / "data", tmp_path / "out", engine=DaskEngine(2))
     assert not summary.errors
     assert content(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.slow
+def test_dask_listens_on_loopback_alone_and_has_no_dashboard():
+    pytest.importorskip("distributed")
+    with DaskEngine(1)._client() as client:
+        lines = subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=True).stdout
+        ours = [line.split()[3] for line in lines.splitlines() if f"pid={os.getpid()}," in line]
+        assert ours
+        assert not [host for host in ours if not host.startswith("127.")]
+        port = client.scheduler_info()["services"]["dashboard"]
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://127.0.0.1:{port}/status", timeout=10)
 
 
 @pytest.mark.slow

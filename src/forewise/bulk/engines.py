@@ -175,7 +175,8 @@ class DaskEngine(Engine):
             with (
                 LocalCluster(
                     n_workers=self.n_jobs, threads_per_worker=1, host="127.0.0.1",
-                    dashboard_address=None, silence_logs=logging.CRITICAL,
+                    dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+                    scheduler_kwargs={"dashboard": False}, worker_dashboard_address=None,
                 ) as cluster,
                 Client(cluster) as client,
             ):  # fmt: skip
