@@ -16,10 +16,10 @@ ROOT = Path(forewise.__file__).parent
 # Each layer may import from the layers to its left; `docs/architecture.md` has the picture.
 LAYERS = [
     "_core",
-    *("exceptions", "display", "storage", "validation", "tables", "scenarios", "problems"),
-    *("solvers", "cvxpy", "predictors", "policy", "learners", "features", "datasets", "smps"),
-    *("evaluation", "figures", "plots", "explanation", "planner", "report", "serving"),
-    "mlflow",
+    *("exceptions", "display", "storage", "validation", "tables", "parallel", "scenarios"),
+    *("problems", "solvers", "cvxpy", "predictors", "policy", "learners", "tuning", "features"),
+    *("datasets", "smps", "evaluation", "figures", "plots", "explanation", "planner", "bulk"),
+    *("report", "serving", "mlflow"),
     *("testing", "cli"),
 ]
 # Neighbours in that line who must not know each other.

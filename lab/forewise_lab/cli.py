@@ -19,10 +19,10 @@ from forewise_lab import demo as demonstration
 from forewise_lab import suite as suites
 from forewise_lab.bench import cvxpy_bench, learning
 from forewise_lab.bench import planning as planning_bench
+from forewise_lab.bench import scale as scale_bench
 from forewise_lab.bench import solver as solver_bench
 from forewise_lab.bench.smps import run as smps_bench
 from forewise_lab.datasets.fetching import fetch as download
-from forewise_lab.distributed import Map
 from forewise_lab.experiments.configuration import load_settings
 from forewise_lab.experiments.planning import PlannerFit
 from forewise_lab.experiments.rows import read_rows
@@ -153,7 +153,7 @@ def run(
         _optional(seeds, _seeds),
         settings=settings,
         output=output or _folder("real" if rolling else "paper", quick),
-        map=Map(jobs, ray),
+        map=fw.parallel.Processes(jobs) if ray is None else fw.parallel.RayMap(jobs, ray),
         data_dir=data_dir,
         quick=quick,
     )
@@ -270,7 +270,7 @@ def suite_run(
         _optional(tables),
         range(numbers) if isinstance(numbers, int) else numbers,
         output=output or _folder("suite"),
-        map=Map(jobs),
+        map=fw.parallel.Processes(jobs),
         inner=inner,
         data_dir=data_dir,
     )
@@ -348,6 +348,27 @@ def planning(
 ) -> None:
     """Time `forewise decide` from file to file, on one core, by policies of planners."""
     planning_bench.run_planning_bench(output or _folder("bench"), rows, time_limit, Console())
+
+
+@bench.command()
+def scale(
+    what: Annotated[
+        str, typer.Argument(help="newsvendor, budget (on engines), fits, scenarios, growth, steps.")
+    ],
+    output: Output = None,
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Rows, fits, or values of each demand.")
+    ] = None,
+    engines: Annotated[
+        str | None, typer.Option(help="Of folders, with their workers: local:1,ray:2.")
+    ] = None,
+) -> None:
+    """Measure what grows: decisions on engines, fits on workers, a million scenarios."""
+    names = {"newsvendor": "rows", "budget": "rows", "fits": "fits", "scenarios": "values"}
+    sizes: dict[str, int | str] = {} if size is None else {names.get(what, "rows"): size}
+    if engines is not None:
+        sizes["engines"] = engines
+    scale_bench.run_scale_bench(what, output or _folder("bench"), Console(), **sizes)
 
 
 @data.command("list")

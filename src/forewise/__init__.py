@@ -33,6 +33,7 @@ _HOMES = {
     ),
     "forewise.learners": "AutoLearner CombinedLearner DecoupledLearner DirectLearner Learner",
     "forewise.policy": "Policy",
+    "forewise.tuning": "TunedLearner tune",
     # Through the planner, whose policies are read too.
     "forewise.planner.policy": "PlannerPolicy load_policy",
     "forewise.planner.planner": "Planner",
@@ -40,12 +41,14 @@ _HOMES = {
     "forewise.explanation": "Explanation explain",
 }
 _NAMESPACES = {
+    "bulk": "forewise.bulk",
     "datasets": "forewise.datasets",
     "exceptions": "forewise.exceptions",
     "features": "forewise.features",
     "learners": "forewise.learners",
     "metrics": "forewise.evaluation",
     "mlflow": "forewise.mlflow",
+    "parallel": "forewise.parallel",
     "plots": "forewise.plots",
     "policy": "forewise.policy",
     "predictors": "forewise.predictors",
@@ -53,6 +56,7 @@ _NAMESPACES = {
     "smps": "forewise.smps",
     "solvers": "forewise.solvers",
     "testing": "forewise.testing",
+    "tuning": "forewise.tuning",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -60,12 +64,14 @@ __all__ = [*_HOME_OF, *_NAMESPACES]
 
 if TYPE_CHECKING:
     __version__: str
+    from forewise import bulk as bulk
     from forewise import datasets as datasets
     from forewise import evaluation as metrics  # noqa: F401
     from forewise import exceptions as exceptions
     from forewise import features as features
     from forewise import learners as learners
     from forewise import mlflow as mlflow
+    from forewise import parallel as parallel
     from forewise import plots as plots
     from forewise import policy as policy
     from forewise import predictors as predictors
@@ -73,6 +79,7 @@ if TYPE_CHECKING:
     from forewise import smps as smps
     from forewise import solvers as solvers
     from forewise import testing as testing
+    from forewise import tuning as tuning
     from forewise.evaluation import evaluate_rolling as evaluate_rolling
     from forewise.evaluation import fair_regret as fair_regret
     from forewise.evaluation import regret as regret
@@ -130,6 +137,8 @@ if TYPE_CHECKING:
     from forewise.solvers import Status as Status
     from forewise.solvers import solve as solve
     from forewise.solvers import solve_program as solve_program
+    from forewise.tuning import TunedLearner as TunedLearner
+    from forewise.tuning import tune as tune
     from forewise.validation.given import Given as Given
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import forewise as fw
 from forewise.learners import default_candidates
 from forewise.learners.out_of_fold import Evaluator, Record, Resamples, best_union, make_folds
+from forewise.parallel import Processes
 from forewise.testing import check_learner
 from tests.learners.test_given import BUDGET, problem_with_budget
 from tests.learners.test_given import X as GIVEN_X
@@ -158,6 +159,25 @@ def test_the_number_of_processes_changes_nothing():
     pd.testing.assert_frame_equal(one.leaderboard_[columns], two.leaderboard_[columns])
 
 
+def test_candidates_and_folds_are_computed_where_the_map_says():
+    @dataclass(frozen=True)
+    class Backwards(Processes):
+        def numbered(self, function, tasks):
+            for number, task in reversed(list(enumerate(tasks))):
+                computed.append(task)
+                yield number, function(task)
+
+    X, y = wave(80, 0)
+    computed: list[object] = []
+    one, other = (
+        fw.AutoLearner(NEWSVENDOR, SOME, n_folds=3, map=where, random_state=0).fit(X, y)
+        for where in (None, Backwards())
+    )
+    assert len(computed) > len(SOME) * 2
+    columns = ["method", "cost", "weight", "note"]
+    pd.testing.assert_frame_equal(one.leaderboard_[columns], other.leaderboard_[columns])
+
+
 def test_rows_in_time_are_judged_by_the_past_alone():
     for n_rows in (4, 10, 57, 1000):
         folds = make_folds(n_rows, 5, ordered=True, seed=0, at_most=10**6)
@@ -269,6 +289,7 @@ def test_default_candidates_suit_the_table():
         ({"candidates": [fw.EnsemblePredictor(KEPT)]}, "must have no checkpoint folder"),
         ({"candidates": [fw.StackedPredictor([KEPT])]}, "must have no checkpoint folder"),
         ({"n_jobs": 0}, "n_jobs must be"),
+        ({"map": 2}, "map must be"),
         ({"n_folds": 1}, "n_folds must be"),
         ({"time_limit": 0}, "time_limit must be"),
         ({"n_scenarios": 0}, "n_scenarios must be"),

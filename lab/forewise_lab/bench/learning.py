@@ -14,6 +14,7 @@ from rich.console import Console
 
 import forewise as fw
 from forewise.predictors.networks.training import optimiser_of, step
+from forewise.predictors.sampling import RowGenerator
 from forewise_lab.bench.results import Bar, Page, TextTable, at_most, bars_table, seconds
 from forewise_lab.bench.timing import take_turns
 from forewise_lab.distributed import in_new_process
@@ -71,7 +72,8 @@ def forewise_step(*, combined: bool) -> Callable[[], object]:
         job = predictor.job(predictor.likelihood(rows, None), rows)
     complete = settings.completed(job.defaults, _BATCH)
     optimiser = optimiser_of(job.network, complete)
-    generator = torch.Generator().manual_seed(0)
+    generator = RowGenerator()
+    generator.manual_seed(0)
     everything = torch.arange(_BATCH)
     return lambda: step(job, complete, optimiser, everything, generator)
 

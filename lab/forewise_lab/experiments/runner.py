@@ -15,7 +15,6 @@ from pathlib import Path
 from rich.console import Console
 
 import forewise as fw
-from forewise_lab.distributed import Map
 from forewise_lab.experiments.configuration import Settings, load_settings
 from forewise_lab.experiments.fits import all_fits
 from forewise_lab.experiments.kinds import unknown
@@ -45,7 +44,7 @@ def run(
     seeds: int | Iterable[int] | None = None,
     *,
     output: str | os.PathLike[str],
-    map: Map | None = None,
+    map: fw.parallel.Map | None = None,
     settings: Settings | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     quick: bool = False,
@@ -101,7 +100,7 @@ def run(
 def _run_stages(
     stages: Sequence[Callable[[Iterable[Row]], Sequence[Work]]],
     output: str | os.PathLike[str],
-    map: Map | None,
+    map: fw.parallel.Map | None,
     progress: bool,
     quick: bool = False,
 ) -> RunSummary:
@@ -109,13 +108,16 @@ def _run_stages(
     summary, started = RunSummary(), time.perf_counter()
     with RowTable(output, quick=quick) as table:
         for stage in stages:
-            _compute_stage(stage(table), table, map or Map(), progress, summary)
+            _compute_stage(stage(table), table, map or fw.parallel.Processes(), progress, summary)
     summary.seconds = time.perf_counter() - started
     return summary
 
 
 def run_works(
-    works: Sequence[Work], output: str | os.PathLike[str], map: Map | None, progress: bool
+    works: Sequence[Work],
+    output: str | os.PathLike[str],
+    map: fw.parallel.Map | None,
+    progress: bool,
 ) -> RunSummary:
     """Compute what is missing of some works, in the way of `run`."""
     _require_data(works)
@@ -123,7 +125,11 @@ def run_works(
 
 
 def _compute_stage(
-    fits: Sequence[Work], table: RowTable, where: Map, progress: bool, summary: RunSummary
+    fits: Sequence[Work],
+    table: RowTable,
+    where: fw.parallel.Map,
+    progress: bool,
+    summary: RunSummary,
 ) -> None:
     """Compute what is not finished, and of equal fits of several experiments one."""
     console = Console(stderr=True, quiet=not progress)

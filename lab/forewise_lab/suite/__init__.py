@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from forewise_lab.distributed import Map
+import forewise as fw
 from forewise_lab.experiments.runner import RunSummary, run_works
 from forewise_lab.suite.fits import PAPER, SuiteFit, real_tables
 from forewise_lab.suite.methods import AUTO, METHODS, make_method
@@ -22,7 +22,7 @@ def run_suite(
     splits: Iterable[int],
     *,
     output: str | os.PathLike[str],
-    map: Map | None = None,
+    map: fw.parallel.Map | None = None,
     inner: bool = False,
     data_dir: Path | None = None,
     progress: bool = True,

@@ -19,6 +19,7 @@ from forewise.cli.learn import evaluate, fit
 from forewise.cli.serve import serve
 from forewise.cli.start import init
 from forewise.cli.tour import demo
+from forewise.cli.tune import tune
 from forewise.cli.use import decide, explain, report
 from forewise.exceptions import ForewiseError
 
@@ -66,6 +67,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     explain: "forewise explain policy sales.csv --future tomorrow.csv --row 2",
     report: "forewise report policy sales.csv --future tomorrow.csv -o report.html",
     serve: "forewise serve policy --table sales.csv",
+    tune: "forewise tune sales.csv --plan plan.toml --trials 8 -o policy",
     demo: "forewise demo --files .",
 }
 for _command, _example in _COMMANDS.items():

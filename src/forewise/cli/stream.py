@@ -19,6 +19,7 @@ import pandas as pd
 
 from forewise import tables
 from forewise.exceptions import InvalidInputError
+from forewise.planner.batches import by_series
 from forewise.planner.roles import numbers
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def decisions(
     blocks = tables.chunks(future, _BLOCK) if sorted_ else [tables.read(future)]
     for number, block in enumerate(blocks, 1):
         with about(future, table):
-            yield _by_series(policy, past, block, options)
+            yield by_series(policy, past, block, _PIECE, options)
         if sorted_ and number < len(firsts):
             past = _with(past, block, policy, min(firsts[number:]))
 
@@ -113,24 +114,6 @@ def _last_known(policy: PlannerPolicy, file: Path) -> Iterator[Any]:
             known = ~np.isnan(roles.outcomes(frame)).any(axis=1)
             if known.any():
                 yield roles.days(frame, "table", policy.recipe.day_first)[known].max()
-
-
-def _by_series(
-    policy: PlannerPolicy, past: pd.DataFrame, block: pd.DataFrame, options: dict[str, Any]
-) -> pd.DataFrame:
-    """Decisions for a block of rows, some series at a time, in the order of the rows."""
-    if len(block) <= _PIECE:
-        return policy.decide(past, block, **options)
-    codes, names = pd.factorize(policy.roles.keys(block, "the future"))
-    part = np.cumsum(np.bincount(codes)) // _PIECE  # of each series
-    of_row = part[codes]
-    place = pd.Index(names).get_indexer(pd.Index(policy.roles.keys(past, "table")))
-    of_past = np.where(place >= 0, part[place], -1)
-    decided = [
-        policy.decide(past[of_past == number], block[of_row == number], **options)
-        for number in np.unique(part)
-    ]
-    return pd.concat(decided).loc[block.index]
 
 
 def _with(past: pd.DataFrame, block: pd.DataFrame, policy: PlannerPolicy, first: Any) -> Any:

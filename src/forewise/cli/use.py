@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,21 +35,51 @@ Future = Annotated[
 _SHOWN = 20  # decisions on the screen
 
 
+class Engine(StrEnum):
+    """Where many files are decided."""
+
+    LOCAL = "local"
+    RAY = "ray"
+    DASK = "dask"
+
+
 def decide(
     policy: Folder,
-    table: Annotated[Path | None, typer.Argument(help="The past: CSV, Parquet or Excel.")] = None,
+    table: Annotated[
+        Path | None,
+        typer.Argument(help="The past: CSV, Parquet or Excel. Of contexts, files to decide."),
+    ] = None,
     future: Future = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File of the decisions.")
+        Path | None, typer.Option("--output", "-o", help="File of the decisions, or folder.")
     ] = None,
     scenarios: Annotated[int | None, typer.Option(min=1, help="Scenarios of each.")] = None,
     seed: Annotated[int, typer.Option(help="The same number, the same decisions.")] = 0,
     json: Json = False,
+    engine: Annotated[
+        Engine | None, typer.Option(help="Where many files are decided, into a folder.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Workers of the engine.")] = 1,
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray or Dask cluster; else, workers of this computer.")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns that come along, by commas; else, those not used.")
+    ] = None,
 ) -> None:
-    """Decide for the days to come, each with its cost and an interval; any number of rows."""
+    """Decide for the days to come, each with its cost and an interval; any number of rows.
+
+    A pattern such as 'data/*.parquet', or --engine, decides files one by one into a folder; called
+    again, it goes on where it stopped.
+    """
     from forewise import tables
+    from forewise.cli.many import decide_many, names_many
     from forewise.cli.stream import decisions
 
+    if engine is not None or names_many(future or table):
+        workers = (engine or Engine.LOCAL).value, jobs, address
+        decide_many(policy, table, future, output, workers, scenarios, seed, keep, json)
+        return
     if output is not None:
         tables.require_writable(output, ".csv", ".parquet", ".xlsx")
     stored = load(policy)

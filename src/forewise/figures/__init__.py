@@ -19,6 +19,7 @@ from forewise.figures.display import Display
 from forewise.figures.forecasts import CalibrationDisplay, CoverageDisplay, DecisionDisplay
 from forewise.figures.panels import decision_panels
 from forewise.figures.style import STYLE, looks
+from forewise.figures.trials import TuningDisplay
 
 __all__ = [
     "STYLE",
@@ -29,6 +30,7 @@ __all__ = [
     "DecisionDisplay",
     "Display",
     "LeaderboardDisplay",
+    "TuningDisplay",
     "decision_panels",
     "looks",
 ]

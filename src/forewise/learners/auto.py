@@ -22,6 +22,7 @@ from forewise.learners.out_of_fold import (
     united,
 )
 from forewise.learners.race import Choice, Race
+from forewise.parallel import Map, Processes
 from forewise.policy.base import ScenarioPolicy
 from forewise.predictors import (
     BayesianPredictor,
@@ -87,6 +88,8 @@ class AutoLearner(Learner):
         Scenarios per decision in evaluation, about as many as `decide` will draw.
     n_jobs : int, optional
         Processes, as in joblib: -1 for one per core. The result does not depend on it.
+    map : Map, optional
+        Where candidates and folds are computed, in place of `n_jobs`: ``RayMap()``, a cluster.
     random_state : int, RandomState or None
         Assigns rows to folds, and seeds the default candidates.
     progress : bool
@@ -134,6 +137,7 @@ class AutoLearner(Learner):
         n_jobs: int | None = None,
         random_state: Any = None,
         progress: bool = False,
+        map: Map | None = None,
     ) -> None:
         self.problem = problem
         self.candidates = candidates
@@ -145,6 +149,7 @@ class AutoLearner(Learner):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
+        self.map = map
 
     @property
     def validates(self) -> bool:
@@ -156,8 +161,8 @@ class AutoLearner(Learner):
     ) -> ScenarioPolicy:
         n_folds = require_count("n_folds", self.n_folds, at_least=2)
         n_scenarios = require_count("n_scenarios", self.n_scenarios)
-        if self.n_jobs is not None and self.n_jobs != -1:
-            require_count("n_jobs", self.n_jobs)
+        require_instance("map", self.map, Map, "forewise.parallel.RayMap()", optional=True)
+        where = self.map or Processes(self.n_jobs)
         limit = math.inf
         if self.time_limit is not None:
             limit = require_positive("time_limit", self.time_limit)
@@ -185,7 +190,7 @@ class AutoLearner(Learner):
                 problem=problems.validation or problems.problem,
             )
             folds = [Fold(all_rows, spread_rows(len(validation[0]), at_most))]
-        race = Race(evaluator, candidates, folds, limit, self.n_jobs, bool(self.progress))
+        race = Race(evaluator, candidates, folds, limit, where, bool(self.progress))
         race.run(Resamples.draw(len(folds[0].held), self.ordered, seed))
         choice = Choice.make(race, Resamples.draw(len(race.evaluated_rows), self.ordered, seed))
         parts = race.refitted(choice.weights, all_rows)

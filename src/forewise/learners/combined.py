@@ -192,7 +192,9 @@ class ScenarioCost(DecisionCost):
 def _shown_as(training: Training | None) -> Training:
     """Default settings, with a progress bar if the predictor's have one."""
     own = training or Training()
-    return Training(progress=own.progress, on_interrupt=own.on_interrupt)
+    return Training(
+        progress=own.progress, on_interrupt=own.on_interrupt, ranks=own.ranks, device=own.device
+    )
 
 
 def _warn_if_discarded(start: Figures, trained: History) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -175,6 +175,9 @@ class Monitored(Objective):
 
     def batches(self, size: int, generator: torch.Generator) -> Sequence[torch.Tensor]:
         return self.objective.batches(size, generator)
+
+    def on(self, device: str) -> Monitored:
+        return replace(self, objective=self.objective.on(device))
 
     def loss(
         self, network: Network, rows: torch.Tensor, generator: torch.Generator

@@ -153,7 +153,8 @@ class DecisionCost(Objective):
     @torch.no_grad()
     def validate(self, network: Network, epoch: int, generator: torch.Generator) -> Figures:
         """Mean cost of the validation rows' decisions, and their regret in the user's units."""
-        network.update_posterior(self.training.rows.x_scaled)
+        rows = self.training.rows.x_scaled
+        network.update_posterior(rows.to(next(network.parameters()).device))
         val = self.validation
         if val is None:
             return {}

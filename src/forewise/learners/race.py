@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from forewise.learners.out_of_fold import (
     cost_of,
     spread_rows,
 )
+from forewise.parallel import Map
+from forewise.parallel.base import applied
 from forewise.predictors import (
     Predictor,
 )
@@ -43,7 +46,7 @@ class Race:
     candidates: dict[str, Predictor]
     folds: list[Fold]
     limit: float  # seconds
-    n_jobs: int | None
+    where: Map
     progress: bool
     trials: dict[str, list[Trial]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
@@ -133,15 +136,12 @@ class Race:
 
     def _map(self, function: Callable[..., Trial], tasks: list[tuple[Any, ...]]) -> Iterable[Trial]:
         """The function of each task, in parallel."""
-        from joblib import Parallel, delayed
         from rich.console import Console
         from rich.progress import track
 
         console = Console(stderr=True)
         shown = self.progress and console.is_terminal
-        done = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(function)(*task) for task in tasks
-        )
+        done = self.where.imap(partial(applied, function), tasks)
         title = "evaluating" if function == self.evaluator.trial else "fitting"
         return track(done, title, total=len(tasks), console=console, disable=not shown)
 

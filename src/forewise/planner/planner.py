@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from forewise.exceptions import ColumnWarning, InputTypeError, InvalidInputError
 from forewise.learners import AutoLearner, DecoupledLearner, DirectLearner, Learner
 from forewise.learners.auto import default_candidates
+from forewise.learners.base import cloned_predictor
 from forewise.planner.certificate import Calibration
 from forewise.planner.contexts import Recipe, Rows
 from forewise.planner.evaluation import Evaluation, evaluate
@@ -26,6 +27,7 @@ from forewise.policy import ScenarioPolicy
 from forewise.predictors import Predictor
 from forewise.predictors.base import require_fitted
 from forewise.problems.base import Problem
+from forewise.tuning import TunedLearner
 from forewise.validation.parameters import as_random_state, require_count, require_instance
 
 _LARGE = 20_000  # rows from which on fewer windows are enough
@@ -281,6 +283,9 @@ class Planner(BaseEstimator):
         own = self.learner
         if isinstance(own, DirectLearner):
             raise _without_scenarios(own)
+        if isinstance(own, TunedLearner):
+            tuned = data.relative(cloned_predictor(own.predictor))
+            return clone(own).set_params(problem=self.problem, predictor=tuned)
         if isinstance(own, Learner):
             return clone(own).set_params(problem=self.problem)
         if own is not None:

@@ -6,7 +6,7 @@ Nothing here trains. Importing this module registers its classes, so that `load_
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -18,12 +18,14 @@ from forewise.exceptions import ColumnWarning, InvalidInputError, SolveError
 from forewise.explanation import explain
 from forewise.planner.alternatives import alternatives
 from forewise.planner.answers import Columns, Question, without_decided
+from forewise.planner.batches import PlannerDecider, decided_tables
 from forewise.planner.certificate import Calibration, Certificate
 from forewise.planner.contexts import Recipe, Rows
 from forewise.planner.records import Card, PastRows
 from forewise.planner.roles import Roles
 from forewise.policy import ScenarioPolicy, load_policy, register
 from forewise.policy.base import StoredPolicy, collapsed
+from forewise.policy.batches import options_of
 from forewise.problems.base import Problem
 from forewise.scenarios import Scenarios
 from forewise.solvers.auto import solve
@@ -152,6 +154,47 @@ class PlannerPolicy(StoredPolicy):
                 result,
             )
         return result
+
+    def decide_batches(
+        self,
+        dataset: Iterable[Any],
+        table: Any = None,
+        *,
+        n_scenarios: int | None = None,
+        random_state: int = 0,
+        on_failure: str = "raise",
+    ) -> Iterator[Any]:
+        """Decide table after table of any iterable, lazily; each by the past and its own rows.
+
+        Parameters
+        ----------
+        dataset : iterable of Arrow tables, record batches or data frames
+            Rows to decide. Days of a series whose outcomes decide others belong into one of them.
+        table : data frame
+            The past, as for `decide`; other arguments too.
+
+        Yields
+        ------
+        Arrow tables with the columns of `decide`
+        """
+        options = options_of(n_scenarios, random_state, on_failure)
+        return decided_tables(PlannerDecider(self, table, options), dataset)
+
+    def as_udf(
+        self,
+        table: Any = None,
+        *,
+        n_scenarios: int | None = None,
+        random_state: int = 0,
+        on_failure: str = "raise",
+    ) -> PlannerDecider:
+        """The policy with its past as a plain function that engines take; it can be pickled.
+
+        ``udf(frame)`` is a frame as of `decide`, ``udf(frames)`` an iterator of them: see
+        `Policy.as_udf`. The past goes along: pass the rows that matter.
+        """
+        options = options_of(n_scenarios, random_state, on_failure)
+        return PlannerDecider(self, table, options)
 
     def ask(self, table: Any = None, future: Any = None) -> Question:
         """The rows to decide with their contexts; arguments as for `decide`."""

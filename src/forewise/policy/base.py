@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 
 from forewise.display import COLUMNS, described, html_parts
 from forewise.exceptions import ExtrapolationWarning, SolveError
+from forewise.policy.batches import FrameDecider, decided_tables, keep_of, options_of
 from forewise.policy.packing import KIND, VERSION, pack
 from forewise.predictors import PointPredictor, Predictor
 from forewise.problems.base import Problem
@@ -145,6 +146,54 @@ class Policy(StoredPolicy, ABC):
         if failed and on_failure == "raise":
             raise SolveError(_failure_message(failed, len(contexts)), decided)
         return decided
+
+    def decide_batches(
+        self,
+        dataset: Iterable[Any],
+        n_scenarios: int = 64,
+        random_state: int = 0,
+        *,
+        keep: Sequence[str] | None = None,
+        on_failure: str = "raise",
+    ) -> Iterator[Any]:
+        """Decide table after table of any iterable, lazily and in bounded memory.
+
+        Parameters
+        ----------
+        dataset : iterable of Arrow tables, record batches or data frames
+            ``pyarrow.parquet.ParquetFile(file).iter_batches()``, say. What is given is a column
+            with the name of the parameter.
+        n_scenarios, random_state, on_failure : as for `decide`
+            The same number for all tables.
+        keep : list of str, optional
+            Columns that come along; by default those that the policy does not use, as keys.
+
+        Yields
+        ------
+        Arrow tables of the columns kept and the decisions, of at most 65,536 rows
+        """
+        return decided_tables(
+            FrameDecider(self, keep_of(keep), options_of(n_scenarios, random_state, on_failure)),
+            dataset,
+        )
+
+    def as_udf(
+        self,
+        n_scenarios: int = 64,
+        random_state: int = 0,
+        *,
+        keep: Sequence[str] | None = None,
+        on_failure: str = "raise",
+    ) -> FrameDecider:
+        """The policy as a plain function that engines take; it can be pickled.
+
+        ``udf(frame)`` is a frame of the columns kept and the decisions: for Dask's
+        ``map_partitions(udf)`` and Ray Data's ``map_batches(udf, batch_format="pandas")``;
+        ``udf(frames)`` is an iterator, for Spark's ``mapInPandas(udf, schema)``. Arguments as for
+        `decide_batches`.
+        """
+        options = options_of(n_scenarios, random_state, on_failure)
+        return FrameDecider(self, keep_of(keep), options)
 
     def checked(self, X: Any, given: Any = None) -> tuple[np.ndarray, Problem]:
         """Contexts (n_contexts, n_inputs) as numbers, and the problem as it stands in them."""

@@ -71,13 +71,14 @@ for _module, _names in {
     solvers: "AutoSolver ClarabelEngine ConicSolver DualSearchSolver IntegerSolver "
     "InteriorPointSolver MoreauEngine ReferenceSolver RidgeSolver RiskSolver "
     "WeightedQuantileSolver",
-    predictors: "BayesianPredictor BoostingPredictor CosLogSchedule CosineSchedule DrawForecast "
-    "EmpiricalPredictor EnsemblePredictor ExponentialSchedule ForecastPredictor ForestPredictor "
-    "FourierFeatures GaussianPredictor GaussianProcessPredictor GroupedPredictor LastLayer "
-    "LinearEmbedding MeanField MeanFieldPredictor MeanForecast MixturePredictor "
-    "NeighborPredictor NormalHead OffSupportFallback PeriodicEmbedding PointPredictor "
-    "QuantileBoostingPredictor QuantileForecast QuantileHead "
-    "RelativePredictor ResidualPredictor StackedPredictor TimeOrdered Training",
+    predictors: "AllProcesses BayesianPredictor BoostingPredictor CosLogSchedule CosineSchedule "
+    "DrawForecast EmpiricalPredictor EnsemblePredictor ExponentialSchedule "
+    "ForecastPredictor ForestPredictor FourierFeatures GaussianPredictor "
+    "GaussianProcessPredictor GroupedPredictor LastLayer LinearEmbedding MeanField "
+    "MeanFieldPredictor MeanForecast MixturePredictor NeighborPredictor NormalHead "
+    "OffSupportFallback PeriodicEmbedding PointPredictor "
+    "QuantileBoostingPredictor QuantileForecast QuantileHead RelativePredictor "
+    "ResidualPredictor StackedPredictor TimeOrdered Training",
     base: "DirectPolicy ScenarioPolicy",
     columns: "Columns",
     encodings: "BooleanColumn CategoryColumn DateColumn IgnoredColumn NumberColumn",

@@ -39,6 +39,7 @@ from forewise.predictors.networks.kinds import (
 )
 from forewise.predictors.networks.member_heads import MemberHead, NormalHead, QuantileHead
 from forewise.predictors.networks.members import Inference
+from forewise.predictors.networks.ranks import AllProcesses
 from forewise.predictors.networks.settings import (
     CosineSchedule,
     CosLogSchedule,
@@ -53,13 +54,13 @@ from forewise.predictors.stacked import StackedPredictor
 from forewise.predictors.trees import ForestPredictor, completed
 
 __all__ = [
-    "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule", "DrawForecast",
-    "Embedding", "EmpiricalPredictor", "Encoding", "EnsemblePredictor", "ExponentialSchedule",
-    "Forecast", "ForecastPredictor", "ForestPredictor", "FourierFeatures", "GaussianPredictor",
-    "GaussianProcessPredictor", "GroupedPredictor", "Inference", "LastLayer", "LinearEmbedding",
-    "MeanField", "MeanFieldPredictor", "MeanForecast", "MemberHead", "MixturePredictor",
-    "NeighborPredictor", "NetworkPredictor", "NormalHead", "OffSupportFallback",
+    "AllProcesses", "BayesianPredictor", "BoostingPredictor", "CosLogSchedule", "CosineSchedule",
+    "DrawForecast", "Embedding", "EmpiricalPredictor", "Encoding", "EnsemblePredictor",
+    "ExponentialSchedule", "Forecast", "ForecastPredictor", "ForestPredictor", "FourierFeatures",
+    "GaussianPredictor", "GaussianProcessPredictor", "GroupedPredictor", "Inference", "LastLayer",
+    "LinearEmbedding", "MeanField", "MeanFieldPredictor", "MeanForecast", "MemberHead",
+    "MixturePredictor", "NeighborPredictor", "NetworkPredictor", "NormalHead", "OffSupportFallback",
     "PeriodicEmbedding", "PointPredictor", "Predictor", "QuantileBoostingPredictor",
-    "QuantileForecast", "QuantileHead", "RelativePredictor", "ResidualPredictor", "Schedule",
-    "StackedPredictor", "TimeOrdered", "Training", "completed",
+    "QuantileForecast", "QuantileHead", "RelativePredictor", "ResidualPredictor",
+    "Schedule", "StackedPredictor", "TimeOrdered", "Training", "completed",
 ]  # fmt: skip

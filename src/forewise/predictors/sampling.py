@@ -75,13 +75,45 @@ def quantiles_at(scores: np.ndarray, knots: np.ndarray, quantiles: np.ndarray) -
     return low + share * (high - low)
 
 
+class RowGenerator(torch.Generator):
+    """A generator that may draw for more rows than are wanted, and keep those that are.
+
+    So that rows have the same noise whether a batch is one process's or several share it.
+    """
+
+    _kept: tuple[slice, int] | None = None
+
+    def keep(self, rows: slice, n_rows: int) -> None:
+        """Draw for `n_rows` rows from now on, and keep some."""
+        self._kept = None if rows == slice(0, n_rows) else (rows, n_rows)
+
+    def of_rows(
+        self, draw: Callable[..., torch.Tensor], shape: tuple[int, ...], dim: int
+    ) -> torch.Tensor:
+        """Draws of a shape whose dimension `dim` are the rows that are kept."""
+        if self._kept is None:
+            return draw(shape, generator=self)
+        rows, n_rows = self._kept
+        whole = draw((*shape[:dim], n_rows, *shape[dim + 1 :]), generator=self)
+        return whole.narrow(dim, rows.start, rows.stop - rows.start)
+
+
+def drawn_by_row(
+    draw: Callable[..., torch.Tensor], shape: tuple[int, ...], dim: int, generator: torch.Generator
+) -> torch.Tensor:
+    """Independent draws for each row along `dim`."""
+    if isinstance(generator, RowGenerator):
+        return generator.of_rows(draw, shape, dim)
+    return draw(shape, generator=generator)
+
+
 def stratified_normals(
     n_draws: int, n_contexts: int, n_columns: int, generator: torch.Generator
 ) -> torch.Tensor:
     """Standard normal draws (n_draws, n_contexts, n_columns): a Latin hypercube per context."""
     shape = (n_draws, n_contexts, n_columns)
-    parts = torch.rand(shape, generator=generator).argsort(0)
-    levels = (parts + torch.rand(shape, generator=generator)) / n_draws
+    parts = drawn_by_row(torch.rand, shape, 1, generator).argsort(0)
+    levels = (parts + drawn_by_row(torch.rand, shape, 1, generator)) / n_draws
     return torch.special.ndtri(levels.clamp(1e-7, 1 - 1e-7))
 
 

@@ -247,6 +247,11 @@ class Problem(ABC):
         return False
 
     @property
+    def given_names(self) -> list[str]:
+        """Names of the columns that must be given; empty where none is."""
+        return []
+
+    @property
     def n_contexts(self) -> int | None:
         """Number of contexts the problem is bound to; None if it serves any number."""
         return None
@@ -407,6 +412,10 @@ class RiskAverseProblem(Problem):
     @property
     def needs_given(self) -> bool:
         return self.problem.needs_given
+
+    @property
+    def given_names(self) -> list[str]:
+        return self.problem.given_names
 
     @property
     def n_contexts(self) -> int | None:

@@ -12,8 +12,8 @@ import pytest
 
 import forewise as fw
 from forewise.exceptions import InvalidInputError, MissingDataError, StorageError
+from forewise.parallel import Processes
 from forewise_lab.datasets.paper import paper_split
-from forewise_lab.distributed import Map
 from forewise_lab.experiments import runner
 from forewise_lab.experiments.rows import FitResult, read_rows
 from forewise_lab.experiments.runner import run
@@ -258,7 +258,7 @@ def test_a_person_is_reported_how_far_it_is(settings, tmp_path, capsys):
     assert "4 of 6 fits were finished before" in capsys.readouterr().err
 
 
-class Backwards(Map):
+class Backwards(Processes):
     """Computes here, in another order."""
 
     def imap_unordered(self, function, tasks):
@@ -276,7 +276,7 @@ def test_the_order_of_results_does_not_matter(settings, tmp_path):
 
 def test_processes_give_the_same_rows(settings, tmp_path):
     go(settings, tmp_path / "serial", ["all"])
-    go(settings, tmp_path / "processes", ["all"], map=Map(2))
+    go(settings, tmp_path / "processes", ["all"], map=Processes(2))
     pd.testing.assert_frame_equal(
         comparable(tmp_path / "serial"), comparable(tmp_path / "processes")
     )
@@ -312,7 +312,7 @@ def test_killed_workers_and_drivers(settings, tmp_path):
     folder = tmp_path / "results"
     moments = random.Random(1)
     for victim in ("worker", "driver", "worker", "driver"):
-        child = forked(lambda: go(settings, folder, ["all"], seeds=4, map=Map(2)))
+        child = forked(lambda: go(settings, folder, ["all"], seeds=4, map=Processes(2)))
         wait_for(lambda child=child: len(workers_of(child)) == 2)
         before = n_lines(folder)
         wait_for(lambda before=before: n_lines(folder) > before)

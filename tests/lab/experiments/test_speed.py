@@ -7,14 +7,14 @@ import time
 import pandas as pd
 import pytest
 
-from forewise_lab.distributed import Map
+from forewise.parallel import Processes
 from forewise_lab.experiments.runner import run
 from tests.lab.experiments.tiny import TEXT, comparable, tiny_settings
 
 FITS = 24
 
 
-class Started(Map):
+class Started(Processes):
     """Another map, and when its first result came: before that, workers were starting."""
 
     first = 0.0

@@ -252,9 +252,13 @@ class NetworkPredictor(Predictor):
     def scenarios_with_gradients(
         self, x_scaled: Tensor, n_scenarios: int, generator: Generator
     ) -> Scenarios:
-        """Scenarios in the user's units, differentiable in the network's weights."""
-        values, weights = self.network_.scenarios(x_scaled, n_scenarios, generator)
-        return Scenarios(self._in_units(values), weights)
+        """Scenarios in the user's units, differentiable in the network's weights.
+
+        Wherever the network is, they are on the processor, where problems are solved.
+        """
+        own = x_scaled.to(next(self.network_.parameters()).device)
+        values, weights = self.network_.scenarios(own, n_scenarios, generator)
+        return Scenarios(self._in_units(values.cpu()), None if weights is None else weights.cpu())
 
     def sample_checked(self, X: np.ndarray, n_scenarios: int, seed: int) -> Scenarios:
         """Scenarios of checked contexts, with draws that are kept from one call to the next."""

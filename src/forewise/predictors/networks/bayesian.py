@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -243,6 +243,12 @@ class MemberLikelihood(Objective):
     def identity(self) -> dict[str, Any]:
         return {"the objective": "likelihood", "the validation rows": self.validation}
 
+    def on(self, device: str) -> MemberLikelihood:
+        held = self.validation
+        return replace(
+            self, rows=self.rows.to(device), validation=None if held is None else held.to(device)
+        )
+
     def batches(self, size: int, generator: Generator) -> Sequence[Tensor]:
         """Each member has an order of its own; rows that do not fill a batch are left out."""
         order = torch.rand(self.folds.train.shape, generator=generator).argsort(1)
@@ -259,7 +265,7 @@ class MemberLikelihood(Objective):
         held = self._held(network.n_members)
         if held is None:
             return {}
-        total = torch.zeros(network.n_members)
+        total = held[0].new_zeros(network.n_members)
         parts = zip(*(part.split(_ROWS_AT_A_TIME, 1) for part in held), strict=True)
         for x, y in parts:
             total += network.head.loss(network.outputs(x), y) * x.shape[1]

@@ -7,7 +7,6 @@ over every byte of every number: a checkpoint is resumed only by the very fit th
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import hashlib
 import math
@@ -57,15 +56,16 @@ class TrainingState:
         Members that have a figure each are kept each at its own best.
         """
         figure = torch.as_tensor(figures.get("validation", math.inf), dtype=torch.float64)
-        figure = figure + figures.get("penalty", 0.0)
+        figure = figure.cpu() + figures.get("penalty", 0.0)
         better = figure < self.best_figure
         if not better.any():
             return
         if self.best is None or better.dim() == 0:
-            self.best = copy.deepcopy(network.state_dict())
+            weights = network.state_dict().items()
+            self.best = {name: value.detach().cpu().clone() for name, value in weights}
         else:
             for name, parameter in network.named_parameters():
-                self.best[name][better] = parameter.detach()[better]
+                self.best[name][better] = parameter.detach().cpu()[better]
         self.best_figure = torch.where(better, figure, self.best_figure)
         self.epochs_since_best = 0
 
@@ -118,8 +118,8 @@ class Checkpoint:
         content = vars(state) | {
             "digests": self.digests,
             "best_figure": state.best_figure.tolist(),
-            "network": dict(network.state_dict()),
-            "moments": {str(key): dict(value) for key, value in moments.items()},
+            "network": _on_processor(network.state_dict()),
+            "moments": {str(key): _on_processor(value) for key, value in moments.items()},
         }
         write_folder(self.folder, content, kind=_KIND, version=_VERSION)
 
@@ -130,6 +130,10 @@ class Checkpoint:
             file.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # something else is in the folder: it stays
             folder.rmdir()
+
+
+def _on_processor(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: value.cpu() for name, value in values.items()}
 
 
 def _tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:

@@ -74,8 +74,8 @@ class LastLayer(Inference):
     def posterior(self, network: MemberNetwork, x: Tensor) -> Tensor:
         """Roots A of Σ = A'A, (n_members, n_outcomes, width + 1, width + 1)."""
         shape = network.posterior.shape
-        precision = torch.zeros(shape, dtype=torch.float64)
-        eye = torch.eye(shape[-1], dtype=torch.float64)
+        precision = torch.zeros(shape, dtype=torch.float64, device=x.device)
+        eye = torch.eye(shape[-1], dtype=torch.float64, device=x.device)
         for rows in x.split(_ROWS_AT_A_TIME, dim=-2):
             features = network.features(rows)
             std = network.head.noise_std(network.last(features)).clamp_min(self.noise_floor)
@@ -100,6 +100,7 @@ class LastLayer(Inference):
         noise = torch.zeros(network.n_members, most, network.n_outcomes, roots.shape[-1])
         drawn = torch.randn((n_draws, *noise.shape[2:]), generator=generator)
         noise[of, place] = drawn
+        noise = noise.to(roots.device)
         deltas = torch.einsum("knop,kopw->kwno", noise, roots).flatten(2)
         return of, place, pad(deltas, (0, -deltas.shape[-1] % _VECTOR_WIDTH))
 

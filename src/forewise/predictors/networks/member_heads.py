@@ -144,7 +144,7 @@ class QuantileHead(MemberHead):
 
     def values(self, outputs: Tensor, noise: Tensor, of: Tensor) -> Tensor:
         """The quantile function at the noise; crossing quantiles are sorted."""
-        knots, z = self._quantiles(outputs).sort(-1).values, self._z
+        knots, z = self._quantiles(outputs).sort(-1).values, self._z.to(outputs.device)
         left = torch.searchsorted(z[1:-1], noise.contiguous())
         share = (noise - z[left]) / (z[left + 1] - z[left])
         member = of[:, None, None]
@@ -171,7 +171,7 @@ class QuantileHead(MemberHead):
 
     def normal_scores(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Inverse of `values`, within ±4; the middle of a flat piece."""
-        knots, z = self._quantiles(outputs).sort(-1).values, self._z
+        knots, z = self._quantiles(outputs).sort(-1).values, self._z.to(outputs.device)
         target = y.expand(knots.shape[:-1])[..., None].contiguous()
         found = []
         for right in (False, True):

@@ -18,7 +18,7 @@ from forewise.predictors.networks.embeddings import Embedding, product, uniform
 from forewise.predictors.networks.heads import Draws
 from forewise.predictors.networks.member_heads import MemberHead
 from forewise.predictors.networks.network import Network
-from forewise.predictors.sampling import stratified_normals
+from forewise.predictors.sampling import drawn_by_row, stratified_normals
 
 #: Steps of parameters in units of the learning rate, those of RealMLP.
 _BIAS_RATE, _EMBEDDING_RATE, _SCALE_RATE = 0.1, 0.1, 6.0
@@ -62,13 +62,14 @@ class MemberLinear(nn.Module):
         variance = x.square() @ ((2 * self.log_std_weight).exp() * self.gain**2)
         std = (variance + (2 * self.log_std_bias).exp()).sqrt()
         n_members, n_contexts, outputs = mean.shape
-        noise = torch.randn((n_members, n_contexts // 2, outputs), generator=generator)
+        noise = drawn_by_row(torch.randn, (n_members, n_contexts // 2, outputs), 1, generator)
+        noise = noise.to(mean.device)
         return torch.addcmul(mean, std, torch.cat([noise, -noise], 1))
 
     def draw(self, of: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
         """Weights and biases of the members `of` (n_draws,), one draw of each, with gradients."""
         noises = [
-            torch.randn((len(of), *part.shape[1:]), generator=generator)
+            torch.randn((len(of), *part.shape[1:]), generator=generator).to(part.device)
             for part in (self.weight, self.bias)
         ]
         weight = torch.addcmul(self.weight[of], self.log_std_weight.exp()[of], noises[0])
@@ -77,7 +78,7 @@ class MemberLinear(nn.Module):
 
     def divergence(self, prior_std: float) -> Tensor:
         """Kullback–Leibler divergence from N(0, prior_std²), of each member (n_members,)."""
-        total = torch.zeros(len(self.weight))
+        total = self.weight.new_zeros(len(self.weight))
         for mean, log_std in ((self.weight, self.log_std_weight), (self.bias, self.log_std_bias)):
             squares = ((2 * log_std).exp() + mean.square()) / (2 * prior_std**2)
             total = total + (squares - log_std + math.log(prior_std) - 0.5).flatten(1).sum(1)
@@ -228,6 +229,7 @@ class MemberNetwork(Network):
     def scenarios(self, x: Tensor, n_scenarios: int, generator: Generator) -> Draws:
         draws = self.draw(n_scenarios, generator)
         noise = stratified_normals(n_scenarios, x.shape[-2], self.n_outcomes, generator)
+        noise = noise.to(x.device)
         return self._values(x, noise, draws).transpose(0, 1), None
 
     @torch.no_grad()
@@ -266,6 +268,6 @@ class MemberNetwork(Network):
         spread = covariance.diagonal().clamp_min(1e-9).sqrt()
         correlation = covariance / spread[:, None] / spread
         # Shrunk as by n_outcomes more rows without correlation.
-        n_rows, eye = y.shape[-2] * len(y), torch.eye(count, dtype=torch.float64)
+        n_rows, eye = y.shape[-2] * len(y), torch.eye(count).to(correlation)
         shrunk = (n_rows * correlation + count * eye) / (n_rows + count)
         self.noise_root.copy_(torch.linalg.cholesky(shrunk))

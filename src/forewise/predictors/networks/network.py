@@ -128,7 +128,7 @@ class GaussianWeights(Weights):
 
     def draw(self, n_draws: int, generator: Generator) -> Tensor:
         """Independent draws, reparametrised."""
-        noise = torch.randn(n_draws, len(self.mean), generator=generator)
+        noise = torch.randn(n_draws, len(self.mean), generator=generator).to(self.mean.device)
         return torch.addcmul(self.mean, softplus(self.rho), noise)
 
     def divergence(self) -> Tensor:
@@ -231,6 +231,7 @@ class LayeredNetwork(Network):
     def scenarios(self, x: Tensor, n_scenarios: int, generator: Generator) -> Draws:
         outputs = self.layout.forward(x, self.weights.draw(n_scenarios, generator))
         noise = stratified_normals(n_scenarios, len(x), self.head.n_noises, generator)
+        noise = noise.to(x.device)
         return self.head.scenarios(outputs, noise)
 
     @torch.no_grad()

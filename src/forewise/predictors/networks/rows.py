@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,12 @@ class Pair(NamedTuple):
             return Pair(take(self.x, rows), take(self.y, rows))
         return Pair(*(take(part, rows) for part in (self.x, self.y, self.bounds, self.censored)))
 
+    def to(self, device: str) -> Pair:
+        """The same, on a device."""
+        bounds = None if self.bounds is None else self.bounds.to(device)
+        censored = None if self.censored is None else self.censored.to(device)
+        return Pair(self.x.to(device), self.y.to(device), bounds, censored)
+
     @property
     def seen(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Contexts, what was seen of the outcomes, and which of these are lower bounds."""
@@ -35,7 +41,7 @@ class Pair(NamedTuple):
 
 
 def _selected(part: Tensor, rows: Tensor) -> Tensor:
-    return part.index_select(0, rows)
+    return part.index_select(0, rows.to(part.device))
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,12 @@ class Likelihood(Objective):
     @property
     def identity(self) -> dict[str, Any]:
         return {"the objective": "likelihood", "the validation rows": self.validation}
+
+    def on(self, device: str) -> Likelihood:
+        held = self.validation
+        return replace(
+            self, rows=self.rows.to(device), validation=None if held is None else held.to(device)
+        )
 
     def loss(self, network: Any, rows: Tensor, generator: Generator) -> Tensor:
         x, y, censored = self.rows.of(rows).seen

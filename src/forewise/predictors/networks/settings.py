@@ -10,11 +10,19 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from forewise.display import described
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.networks.checkpoint import CHANGES_NOTHING
-from forewise.validation.parameters import came_as, require_choice, require_count, require_positive
+from forewise.predictors.networks.ranks import OneProcess, Ranks
+from forewise.validation.parameters import (
+    came_as,
+    require_choice,
+    require_count,
+    require_instance,
+    require_positive,
+)
 
 
 class Schedule(ABC):
@@ -205,6 +213,11 @@ class Training:
         What Ctrl-C does. "raise" ends the program; the checkpoint stays. "keep_best" keeps the best
         weights so far (the latest, without validation rows): `fit` returns with a warning, and the
         last record of `history_` has ``"interrupted"``. Not for scripts that save what they fit.
+    ranks : Ranks, optional
+        ``AllProcesses()`` lets all processes that ``torchrun`` started fit one network together.
+    device : str, optional
+        Where the network is trained, "cuda" say; then it is on the processor again, where problems
+        are solved. Draws are the processor's on every device.
 
     Examples
     --------
@@ -231,6 +244,8 @@ class Training:
     checkpoint: str | os.PathLike[str] | None = field(default=None, metadata=CHANGES_NOTHING)
     progress: bool = field(default=False, metadata=CHANGES_NOTHING)
     on_interrupt: Literal["raise", "keep_best"] = field(default="raise", metadata=CHANGES_NOTHING)
+    ranks: Ranks | None = field(default=None, metadata=CHANGES_NOTHING)
+    device: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "patience"):
@@ -244,6 +259,13 @@ class Training:
         if share is not None and not isinstance(share, TimeOrdered):
             require_nonnegative("validation_share", share, below=1)
         require_choice("on_interrupt", self.on_interrupt, ("raise", "keep_best"))
+        require_instance("ranks", self.ranks, Ranks, "AllProcesses()", optional=True)
+        if self.device is not None:
+            _require_device(self.device)
+        if self.ranks is not None and self.on_interrupt == "keep_best":
+            raise InvalidInputError(
+                'on_interrupt must be "raise" with ranks: one would go on without the others'
+            )
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise InvalidInputError(
                 "schedule must be a Schedule such as CosineSchedule(), but is "
@@ -283,6 +305,22 @@ class CompleteTraining:
     batch_size: int
     learning_rate: float
     schedule: Schedule
+
+    @property
+    def ranks(self) -> Ranks:
+        """The processes that train together."""
+        return self.asked.ranks or OneProcess()
+
+
+def _require_device(device: Any) -> None:
+    """Raise unless it names a kind of device that torch knows and that is there."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise InvalidInputError(
+            f"device must be one that is there, such as 'cpu', but {device!r} is not: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
 
 
 def require_nonnegative(name: str, value: Any, below: float = math.inf) -> None:

@@ -2,7 +2,8 @@
 
 The loss is an `Objective`: the negative log-likelihood, or a combined learner's cost of decisions.
 A network with members has a loss of each, and keeps the best epoch of each. All randomness follows
-from the seed and the epoch, so that a killed fit resumes to the same bits.
+from the seed and the epoch, so that a killed fit resumes to the same bits, and processes that fit
+together (`ranks`) draw alike.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from torch import Generator, Tensor
 from forewise.exceptions import InvalidInputError
 from forewise.predictors.networks.checkpoint import Checkpoint, TrainingState, digest, settings_of
 from forewise.predictors.networks.network import Network
+from forewise.predictors.networks.ranks import Ranks
 from forewise.predictors.networks.settings import CompleteTraining, Training, TrainingDefaults
+from forewise.predictors.sampling import RowGenerator
 
 History = list[dict[str, float]]  # one record of figures per epoch
 Figures = dict[str, Any]  # numbers, or tensors with one for each member
@@ -60,6 +63,10 @@ class Objective(ABC):
         """Rows of each step of an epoch, (rows,) or of each member (n_members, rows)."""
         return torch.randperm(self.n_rows, generator=generator).split(size)
 
+    def on(self, device: str) -> Objective:
+        """The same objective, with its rows where the network is; called before training."""
+        return self
+
     def finish(self, network: Network) -> None:  # noqa: B027
         """Compute what follows from the trained weights; called once, after training."""
 
@@ -84,26 +91,32 @@ class Job:
 def train(job: Job, asked: Training) -> History:
     """Train the job's network in place, and leave it with the weights of its best epoch."""
     settings = asked.completed(job.defaults, job.objective.n_rows)
-    network, optimiser = job.network, optimiser_of(job.network, settings)
+    device = asked.device or "cpu"
+    job = replace(job, network=job.network.to(device), objective=job.objective.on(device))
+    network, optimiser, ranks = job.network, optimiser_of(job.network, settings), settings.ranks
     checkpoint, state = None, None
-    if asked.checkpoint is not None:
+    if asked.checkpoint is not None or ranks.count > 1:
         parts = settings_of(asked) | settings_of(settings)
         del parts["asked"]
         parts = {f"training.{name}": value for name, value in parts.items()} | job.identity
         digests = {name: digest(value, name) for name, value in parts.items()}
-        checkpoint = Checkpoint(asked.checkpoint, digests)
-        state = checkpoint.resume(network, optimiser)
+        ranks.require_same(digests)
+        if asked.checkpoint is not None:
+            checkpoint = Checkpoint(asked.checkpoint, digests)
+            state = _resumed(checkpoint, network, optimiser, ranks)
     state = state or TrainingState()
+    ranks.agree(network)
     patience = asked.patience or math.inf
     with _progress_bar(job.objective.title, settings) as show:
         try:
             if state.epoch == 0:
                 # What came from an earlier training is kept unless this one makes it better.
-                state.consider(job.validated(), network)
+                start = job.validated()
+                state.consider(ranks.of_first(lambda: start), network)
             while state.epoch < settings.epochs and state.epochs_since_best < patience:
                 state.add(_epoch(job, settings, optimiser, state.epoch), network)
                 show(state.history)
-                if checkpoint:
+                if checkpoint and ranks.rank == 0:
                     checkpoint.save(network, optimiser, state)
         except KeyboardInterrupt:
             # Before the end of the first epoch there is nothing to keep.
@@ -128,16 +141,34 @@ def train(job: Job, asked: Training) -> History:
     if state.best is not None:
         network.load_state_dict(state.best)
     job.objective.finish(network)
-    if checkpoint:
+    network.to("cpu")
+    if checkpoint and ranks.rank == 0:
         checkpoint.clear()
     return state.history
+
+
+def _resumed(
+    checkpoint: Checkpoint, network: Network, optimiser: torch.optim.Optimizer, ranks: Ranks
+) -> TrainingState | None:
+    """Where the first process's checkpoint stopped; the others need no folder."""
+
+    def read() -> tuple[TrainingState | None, dict[str, Any], dict[str, Any]]:
+        state = checkpoint.resume(network, optimiser)
+        return state, dict(network.state_dict()), optimiser.state_dict()
+
+    state, weights, moments = ranks.of_first(read)
+    if ranks.rank:
+        network.load_state_dict(weights)
+        optimiser.load_state_dict(moments)
+    return state
 
 
 def _epoch(
     job: Job, settings: CompleteTraining, optimiser: torch.optim.Optimizer, epoch: int
 ) -> Figures:
     """One pass over the rows in random order."""
-    generator = Generator().manual_seed(_mixed(job.seed, epoch + 1))
+    generator = RowGenerator()
+    generator.manual_seed(_mixed(job.seed, epoch + 1))
     batches = job.objective.batches(settings.batch_size, generator)
     factors = settings.schedule.factors(epoch, settings.epochs, len(batches))
     total, count = 0.0, 0
@@ -147,7 +178,12 @@ def _epoch(
         size = rows.shape[-1]
         total += step(job, settings, optimiser, rows, generator) * size
         count += size
-    return {"epoch": float(epoch + 1), "loss": total / count, **job.validated(epoch)}
+    settings.ranks.agree(job.network)
+    # In all processes, because what follows from the weights is computed here; the first one's
+    # figures count.
+    figures = job.validated(epoch)
+    agreed = settings.ranks.of_first(lambda: figures)
+    return {"epoch": float(epoch + 1), "loss": total / count, **agreed}
 
 
 def step(
@@ -155,18 +191,21 @@ def step(
     settings: CompleteTraining,
     optimiser: torch.optim.Optimizer,
     rows: Tensor,
-    generator: Generator,
+    generator: RowGenerator,
 ) -> float:
     """One step down the gradient of a batch's loss; returns the loss before it."""
     optimiser.zero_grad(set_to_none=True)
-    losses = job.objective.loss(job.network, rows, generator)
-    value = losses.mean().item()
+    ranks = settings.ranks
+    own, weight = ranks.share(rows, generator)
+    losses = weight * job.objective.loss(job.network, own, generator)
+    value = ranks.total(losses.detach().mean()).item()
     if not math.isfinite(value):
         raise FloatingPointError(f"the loss became {value}")
     if job.divergence_weight:
-        losses = losses + job.divergence_weight * job.network.divergence()
+        losses = losses + job.divergence_weight / ranks.count * job.network.divergence()
     # Members are independent: the step of each is that of its own loss.
     losses.sum().backward()
+    ranks.add_gradients(job.network)
     parameters, limit = list(job.network.parameters()), settings.asked.max_gradient_norm
     gradients = [part.grad for part in parameters if part.grad is not None]
     length = torch.nn.utils.get_total_norm(gradients)
@@ -201,7 +240,7 @@ def _mixed(seed: int, epoch: int) -> int:
 @contextmanager
 def _progress_bar(title: str, settings: CompleteTraining) -> Iterator[Callable[[History], None]]:
     """A bar on the terminal, and a function that shows the latest figures in it."""
-    if not settings.asked.progress:
+    if not settings.asked.progress or settings.ranks.rank:
         yield lambda history: None
         return
     from rich.console import Console

@@ -138,6 +138,11 @@ class CvxpyProblem(Problem):
         return bool(self.layout.given) and self.given_values is None
 
     @property
+    def given_names(self) -> list[str]:
+        """Names of the entries of given parameters that have no values yet, `price[0]`, say."""
+        return self.layout.given_names() if self.needs_given else []
+
+    @property
     def n_contexts(self) -> int | None:
         """Number of rows that are given; None if there are none, or one for all."""
         rows = None if self.given_values is None else len(self.given_values)
