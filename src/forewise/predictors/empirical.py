@@ -169,8 +169,8 @@ class NeighborPredictor(Predictor):
     Parameters
     ----------
     n_neighbors : int, optional
-        k. By default the number from 10 to 240 whose leave-one-out CRPS is lowest: few where outcomes follow the
-        context closely, many where they are mostly noise.
+        k. By default the number from 10 to 240 whose leave-one-out CRPS is lowest: few where
+        outcomes follow the context closely, many where they are mostly noise.
     kernel : {"uniform", "epanechnikov"}
         Equal weights, or weights that fall as ``1 - (distance / distance of the k-th)²``.
 
