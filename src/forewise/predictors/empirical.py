@@ -30,7 +30,8 @@ from forewise.predictors.trees import (
 from forewise.scenarios import Scenarios
 from forewise.validation.parameters import require_choice, require_count
 
-_NUMBERS = (2, 3, 5, 7, 10, 14, 20, 30, 40, 60, 80, 120, 160, 240)  # of neighbours, compared
+# Numbers of neighbours that are compared; fewer than ten would say little of the tails.
+_NUMBERS = (10, 14, 20, 30, 40, 60, 80, 120, 160, 240)
 _SHOWN = 3  # unseen groups that an error message lists
 
 
@@ -168,8 +169,8 @@ class NeighborPredictor(Predictor):
     Parameters
     ----------
     n_neighbors : int, optional
-        k. By default the number whose leave-one-out CRPS is lowest: few where outcomes follow the
-        context closely, many where they are mostly noise.
+        k. By default the number from 10 to 240 whose leave-one-out CRPS is lowest: few where
+        outcomes follow the context closely, many where they are mostly noise.
     kernel : {"uniform", "epanechnikov"}
         Equal weights, or weights that fall as ``1 - (distance / distance of the k-th)²``.
 
@@ -223,7 +224,7 @@ class NeighborPredictor(Predictor):
         rows = evaluated_rows(n_rows)
         squared = self._squared_distances(self.contexts_[rows])
         squared[np.arange(len(rows)), rows] = np.inf
-        best, least = 1, np.inf
+        best, least = min(_NUMBERS[0], n_rows), np.inf
         for k in _NUMBERS:
             if k < n_rows:
                 weights = self._weights_of(squared, k)

@@ -170,7 +170,7 @@ def test_the_key_changes_with_the_code(monkeypatch):
 
     assert changed("Past outcomes, weighted by", "Outcomes, weighted by") == set()
     networks = {"bayesian", "bayesian-ensemble"}
-    assert changed("frequency_scale: float = 0.2", "frequency_scale: float = 0.3") == networks
+    assert changed("frequency_scale: float = 0.3", "frequency_scale: float = 0.4") == networks
     assert changed("n_restarts: int = 0", "n_restarts: int = 1") == {"gaussian-process"}
 
 
