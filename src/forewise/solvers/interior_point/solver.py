@@ -55,7 +55,8 @@ class InteriorPointSolver(ProgramSolver):
     ----------
     tolerance : float
         Of the residuals, in units of the program's own size; the relative gap must fall a
-        thousand times lower, but in a linear program where that takes many steps. A context that ends above 1e-8 in the user's data is not optimal.
+        thousand times lower, but in a linear program where that takes many steps. A context that
+        ends above 1e-8 in the user's data is not optimal.
     max_iterations : int
         Of all that is tried for a context.
     time_limit : float
