@@ -174,7 +174,7 @@ def planned(**options):
 
 def test_given_data_and_rows_of_a_cvxpy_problem(shop):
     X, y, _ = shop
-    policy = fw.policy.ScenarioPolicy(planned(), fw.NeighborPredictor().fit(X, y))
+    policy = fw.policy.ScenarioPolicy(planned(), fw.NeighborPredictor(14).fit(X, y))
     why = fw.explain(policy, X.iloc[:2], given={"room": [100.0, 130.0]})
     prices = [{b.name: b.shadow_price for b in one.constraints} for one in why]
     assert set(prices[0]) == {"order[0] + order[1] ≤ 100", "order[0] ≥ 70"}

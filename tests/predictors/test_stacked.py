@@ -82,7 +82,7 @@ def test_wrong_arguments_are_reported(arguments, message):
 def test_a_union_of_fitted_predictors_knows_the_texts_of_their_table():
     X = pd.DataFrame({"day": ["Mon", "Tue", "Sat"] * 20, "warm": np.arange(60.0)})
     y = np.arange(60.0)
-    parts = [fw.NeighborPredictor().fit(X, y), fw.ForestPredictor(random_state=0).fit(X, y)]
+    parts = [fw.NeighborPredictor(8).fit(X, y), fw.ForestPredictor(random_state=0).fit(X, y)]
     union = fw.StackedPredictor.from_fitted(parts, [0.5, 0.5])
     assert union.sample(X.head(3), 8).values.shape == (3, 8, 1)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import forewise as fw
-from forewise_lab import datasets
+from forewise_lab.datasets.real import oven_problem
 
 RISKS = [fw.CVaR(0.5), fw.CVaR(0.9), fw.MeanCVaR(0.3, 0.8), fw.WorstCase()]
 
@@ -170,7 +170,7 @@ def test_gradients_equal_finite_differences(risk, full):
 
 def test_many_equally_good_decisions():
     """Shortages that cost in proportion leave decisions loose; what is not the tail limits them."""
-    problem = datasets.oven_problem(cvar=0.9)
+    problem = oven_problem(cvar=0.9)
     generator = torch.Generator().manual_seed(0)
     spread = torch.exp(0.5 * torch.randn(60, 12, 3, generator=generator, dtype=torch.float64))
     usual = torch.tensor([70.0, 15.0, 20.0], dtype=torch.float64)
