@@ -115,13 +115,15 @@ inline Steps corrector_steps(
         solve<W>(w, right, w.step, w.step_Ax, before, then);
         return 1.0;
     });
-    if (!w.near && wish.aim == 0.0) return steps;
+    if (!w.near && (wish.aim == 0.0 || !w.linking)) return steps;
     Errors small{
         SHARE_LEFT * larger(now.dual, ACCURATE), SHARE_LEFT * larger(now.primal, ACCURATE) * now.size,
         ROWS_LEFT
     };
     if (wish.aim > 0.0) small = {EXACT, EXACT, EXACT};
-    for (int i = 0; i < REFINEMENTS; ++i) {
+    // Simple recourse cannot afford more than one on the way to a centre, nor does it need more.
+    const int most = wish.aim > 0.0 && !w.linking ? 1 : REFINEMENTS;
+    for (int i = 0; i < most; ++i) {
         const double done = walk(w.correction_Ax, [&](auto then) {
             return refine<W>(w, right, w.step, w.step_Ax, small, then);
         });
