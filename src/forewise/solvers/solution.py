@@ -46,7 +46,9 @@ _ADVICE = {
     Status.INFEASIBLE: "no decision meets all constraints: relax a bound or a budget",
     Status.UNBOUNDED: "the cost falls without end: a bound or a cost is missing",
     Status.NONCONVEX: "a quadratic cost is not positive semidefinite: check the signs of P and D",
-    Status.INVALID: "the data contain NaN or infinity: check this context's scenarios and given data",
+    Status.INVALID: (
+        "the data contain NaN or infinity: check this context's scenarios and given data"
+    ),
     Status.STOPPED: "the time limit was reached: raise time_limit, or give fewer scenarios",
     Status.INACCURATE: "the tolerance was not reached: rescale the data, or try ReferenceSolver()",
 }
